@@ -53,6 +53,10 @@ impl Table for Boot {
             lines += &line("daemon: to first packet", daemon.first_packet_ms);
             lines += &line("daemon: to reply", daemon.reply_ms);
         }
+        if let Some(service) = &self.service_ms {
+            lines += &line("service: to first packet", service.first_packet_ms);
+            lines += &line("service: to reply", service.reply_ms);
+        }
         lines += &line("library: to first packet", self.boot_ms);
         lines += &line("library: install", self.install_ms);
         lines += &self.copy_ms.map_or(String::new(), |times| line("library: copy to first packet", times));

@@ -130,6 +130,7 @@ fn a_report_is_rendered_as_a_page() {
         rings: vec![64, 1024],
         others: vec![0, 1],
         lengths: vec![2, 3],
+        steered: vec![1],
         senders: vec![1, 2],
         values: vec![1, 100],
         program: None,
@@ -141,7 +142,10 @@ fn a_report_is_rendered_as_a_page() {
     let bed = TestBed::new(PlatformKind::Process, BoxProgram::Click, image::CLICKBOX, None).unwrap();
     let report =
         bench::report(&bed, Machine::this(), &scope, SHORT, |what| parts.push(what.to_string())).unwrap();
-    assert_eq!(parts.len(), 7);
+    assert_eq!(parts.len(), 8);
+    let shown: Vec<_> = report.steering.iter().map(|row| (row.chain, row.flows, row.size)).collect();
+    assert_eq!(shown, [(1, 60_000, 64), (1, 60_000, 64), (1, 60_000, 1472), (1, 60_000, 1472)]);
+    assert!(report.steering.iter().all(|row| row.mpps > 0.0 && row.latency_us.p50 > 0.0));
     let page = bench::page(&report);
     for text in [
         "Start",
@@ -154,7 +158,6 @@ fn a_report_is_rendered_as_a_page() {
         "Memory that 1000 routes add",
         "Element classes in the image",
         "Delay, default chain",
-        "not yet",
         "not measured",
         "Xeon E3-1220",
     ] {

@@ -2,122 +2,17 @@
 
 mod support;
 
-use flow_table::{Action, Change, Command, Instructions, Match, Output};
+use flow_table::{Action, Change, Command, Match, Output};
 use openflow::VERSION;
-use openflow::message::{
-    FlowMod, HEADER, Header, Hello, Message, MultipartReply, MultipartRequest, PacketIn, PacketInReason,
-    PacketOut, PacketOutAction,
-};
+use openflow::message::{FlowMod, Hello, Message, PacketInReason, PacketOut, PacketOutAction};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
+use support::controller::{Controller, listener, to_controller};
 use support::planes::{Planes, until};
 use support::{Daemon, TIMEOUT};
-
-/// A controller with one connection.
-struct Controller {
-    stream: TcpStream,
-    unread: Vec<u8>,
-}
-
-impl Controller {
-    /// Waits for the switch, and exchanges greetings.
-    fn accept(listener: &TcpListener) -> Self {
-        let (stream, _) = listener.accept().expect("the switch connects");
-        let mut controller = Self { stream, unread: Vec::new() };
-        controller.send(&Message::Hello(Hello { versions: Some(1 << VERSION) }));
-        controller.wait(|message| matches!(message, Message::Hello(_)).then_some(()));
-        controller
-    }
-
-    fn send(&mut self, message: &Message) {
-        let bytes = message.encode(7).expect("a short message");
-        self.stream.write_all(&bytes).expect("the switch reads");
-    }
-
-    /// The next message that comes in this time.
-    fn next(&mut self, timeout: Duration) -> Option<Message> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if let Some(header) = Header::decode(&self.unread)
-                && self.unread.len() >= usize::from(header.length)
-            {
-                let message: Vec<u8> = self.unread.drain(..usize::from(header.length)).collect();
-                return Some(Message::decode(header.message_type, &message[HEADER..]).expect("a message"));
-            }
-            let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-            self.stream.set_read_timeout(Some(left)).expect("a timeout");
-            let mut buffer = [0; 65536];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => panic!("the switch closed the connection"),
-                Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    /// Waits for a message.
-    fn wait<T>(&mut self, wanted: impl Fn(&Message) -> Option<T>) -> T {
-        let begin = Instant::now();
-        loop {
-            let message = self.next(TIMEOUT).expect("a message");
-            if let Message::EchoRequest(data) = &message {
-                let reply = Message::EchoReply(data.clone());
-                self.send(&reply);
-            }
-            if let Some(found) = wanted(&message) {
-                return found;
-            }
-            assert!(begin.elapsed() < TIMEOUT, "only other messages, such as {message:?}");
-        }
-    }
-
-    /// Adds an entry, and waits until it is there.
-    fn add(&mut self, priority: u16, cookie: u64, output: Output) {
-        let change = Change {
-            cookie,
-            instructions: Instructions::output(output),
-            ..Change::new(Command::Add, Match::any(), priority)
-        };
-        self.send(&Message::FlowMod(FlowMod { change, buffer: None }));
-        self.send(&Message::BarrierRequest);
-        self.wait(|message| match message {
-            Message::Error { code, .. } => panic!("the entry is refused: {code:?}"),
-            message => matches!(message, Message::BarrierReply).then_some(()),
-        });
-    }
-
-    fn packet_in(&mut self) -> PacketIn {
-        self.wait(|message| match message {
-            Message::PacketIn(packet) => Some(packet.clone()),
-            _ => None,
-        })
-    }
-
-    /// The number of a port.
-    fn port(&mut self, name: &str) -> u32 {
-        self.send(&Message::MultipartRequest { request: MultipartRequest::PortDescription, more: false });
-        self.wait(|message| match message {
-            Message::MultipartReply { reply: MultipartReply::PortDescription(ports), .. } => {
-                Some(ports.iter().find(|port| port.name == name).expect("the port").number)
-            }
-            _ => None,
-        })
-    }
-}
-
-fn to_controller() -> Output {
-    Output::Controller { max_length: 0xffff }
-}
-
-fn listener() -> (TcpListener, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("tcp:{}", listener.local_addr().expect("an address"));
-    (listener, address)
-}
 
 /// Sends a packet every ten milliseconds.
 const SOURCE: &str = "TimedSource(INTERVAL 10ms, DATA \\<0102>)
@@ -194,19 +89,7 @@ fn a_controller_steers_packets() {
     let before = count(&daemon, "sink-lan/c.count");
     until("packets go on", || count(&daemon, "sink-lan/c.count") > before + 50);
     let mut controller = Controller::accept(&listener);
-    let selection = openflow::message::FlowSelection {
-        table: None,
-        out_port: None,
-        out_group: None,
-        cookie: 5,
-        cookie_mask: u64::MAX,
-        matching: Match::any(),
-    };
-    controller.send(&Message::MultipartRequest { request: MultipartRequest::Flow(selection), more: false });
-    let flows = controller.wait(|message| match message {
-        Message::MultipartReply { reply: MultipartReply::Flow(flows), .. } => Some(flows.clone()),
-        _ => None,
-    });
+    let flows = controller.flows(5);
     assert_eq!(flows.len(), 1);
     assert!(flows[0].packets > 100, "{flows:?}");
     // Users see their flows only, and both kinds are in one table.
@@ -281,7 +164,7 @@ fn controllers_connect_to_switches_with_tls_and_without() {
     let (first, second) = (format!("ptcp:{plain}"), format!("ptls:{protected}:127.0.0.1"));
     let create = ["switch", "create", "lan", "--mode", "steering", "--controller", &first];
     daemon.check(&[&create[..], &["--controller", &second]].concat(), 0, &[]);
-    let mut controller = Controller { stream: connect(plain), unread: Vec::new() };
+    let mut controller = Controller::of(connect(plain));
     controller.send(&Message::Hello(Hello { versions: Some(1 << VERSION) }));
     controller.wait(|message| matches!(message, Message::Hello(_)).then_some(()));
     daemon.until(&["switch", "show", "lan"], "equal");

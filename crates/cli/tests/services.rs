@@ -107,6 +107,45 @@ fn a_user_chains_services() {
     daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
+    // The accounts of places agree: what entered chain and services, and what became of it.
+    let account = daemon.json(&["account"]);
+    let row = |kind: &str, name: &str, key: &str| {
+        let places = account["places"].as_array().expect("places");
+        let found = places.iter().find(|row| row["kind"] == kind && row[key] == name);
+        let row = found.unwrap_or_else(|| panic!("no {kind} {name} in {account}")).clone();
+        assert_eq!(row["difference"], 0, "{row}");
+        ["in", "made", "out", "discarded", "waiting"].map(|name| row[name].as_u64().expect("a number"))
+    };
+    // Of each direction, both hops are sent to and come back from, but for what was diverted.
+    let (there, back) = (1000, 1000 - jailed);
+    assert_eq!(row("chain", "web", "chain"), [3 * there + 3 * back, 0, 3 * there + 3 * back, 0, 0]);
+    assert_eq!(row("service", "fw", "service"), [there + back, 0, there + back, 0, 0]);
+    assert_eq!(row("service", "ids", "service"), [there + back, 0, there + back, 0, 0]);
+    assert_eq!(row("service", "quarantine", "service"), [jailed, 0, 0, jailed, 0]);
+    daemon.check(&["account", "service/ids"], 0, &["service ids", "ring to ids-1:0"]);
+    daemon.check(&["account", "lan"], 0, &["chain lan/web"]);
+    let metrics = daemon.metrics();
+    for line in [
+        format!(
+            "clickbox_chain_packets_total{{switch=\"lan\",chain=\"web\",hop=\"1\",service=\"fw\",direction=\"forward\"}} {there}"
+        ),
+        format!(
+            "clickbox_chain_packets_total{{switch=\"lan\",chain=\"web\",hop=\"2\",service=\"ids\",direction=\"reverse\"}} {back}"
+        ),
+        format!(
+            "clickbox_chain_left_packets_total{{switch=\"lan\",chain=\"web\",direction=\"forward\"}} {back}"
+        ),
+        format!(
+            "clickbox_chain_lost_packets_total{{switch=\"lan\",chain=\"web\",hop=\"1\",service=\"fw\",direction=\"forward\"}} 0"
+        ),
+        format!("clickbox_service_packets_total{{service=\"fw\",owner=\"default\"}} {}", there + back),
+        "clickbox_service_instances{service=\"ids\",owner=\"default\",state=\"up\"} 2".into(),
+        "clickbox_service_flows{service=\"ids\",owner=\"default\"} 32".into(),
+        "clickbox_service_overruled_packets_total{service=\"ids\",owner=\"default\"} 0".into(),
+    ] {
+        assert!(metrics.contains(&line), "no {line} in {metrics}");
+    }
+
     // Only packets that a flow sends there pass the other chain.
     daemon.check(
         &["chain", "create", "dns", "ids", "--to", "sink.0"],
@@ -125,7 +164,13 @@ fn a_user_chains_services() {
 
     // A changed chain, and instances that come and go.
     daemon.check(&["chain", "set", "web", "fw"], 0, &["web at switch lan: source.0 <-> fw <-> sink.0"]);
+    daemon.check(&["service", "scale", "fw"], 2, &["<N>"]);
+    daemon.check(&["service", "scale", "fw", "--auto", "3-2"], 2, &["a range of instances is `MIN-MAX`"]);
+    daemon.check(&["service", "scale", "fw", "--auto", "2-3"], 0, &["fw has 2 instances"]);
+    daemon.check(&["service", "show", "fw"], 0, &["2 (2-3)"]);
+    daemon.check(&["events"], 0, &["service fw is scaled by its load from now on: 2-3 instances"]);
     daemon.check(&["service", "scale", "fw", "2"], 0, &["fw has 2 instances"]);
+    daemon.check(&["events"], 0, &["service fw is no longer scaled by its load"]);
     daemon.check(&["ps"], 0, &["fw-2"]);
     daemon.check(&["service", "scale", "ids", "1", "--drain", "1"], 0, &["ids has 1 instance"]);
     wait("the instance is drained", || {
@@ -162,6 +207,7 @@ fn a_stack_file_has_services() {
         sandbox = "process"
         faces = "in=0,out=1"
         replicas = 2
+        dead_after = "500ms"
         may_send_to = ["port:wan"]
         [chain.web]
         switch = "lan"
@@ -175,10 +221,22 @@ fn a_stack_file_has_services() {
     daemon.check(&["diff", &path], 1, &created);
     daemon.check(&["up", &path], 0, &created);
     daemon.check(&["up", &path], 0, &["nothing to change"]);
+    daemon.check(&["service", "show", "ids"], 0, &["dead after      500ms"]);
     let (_, exported) = daemon.run(&["export", "edge"]);
     assert!(exported.contains("[service.ids]") && exported.contains("[chain.web]"), "{exported}");
     let path_of_export = daemon.file("exported.toml", &exported);
     daemon.check(&["up", &path_of_export], 0, &["nothing to change"]);
+    let by_load = text.replace("replicas = 2", "replicas = \"2-4\"").replace("500ms", "2s");
+    let path_by_load = daemon.file("edge.toml", &by_load);
+    let changes = ["change  service/ids", "range of replicas none -> 2-4; dead_after"];
+    daemon.check(&["up", &path_by_load], 0, &changes);
+    daemon.check(&["service", "ls"], 0, &["2 (2-4)"]);
+    let (_, exported) = daemon.run(&["export", "edge"]);
+    assert!(
+        exported.contains("replicas = \"2-4\"") && exported.contains("dead_after = \"2s\""),
+        "{exported}"
+    );
+    daemon.check(&["up", &daemon.file("edge.toml", text)], 0, &["change  service/ids"]);
     daemon.file("ids.click", "FromDevice(0) -> d :: Counter -> ToDevice(1); FromDevice(1) -> ToDevice(0);\n");
     let path = daemon.file("edge.toml", &text.replace("replicas = 2", "replicas = 3"));
     let changes =

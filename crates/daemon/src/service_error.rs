@@ -11,6 +11,10 @@ use std::fmt;
 pub enum ServiceError {
     /// The number of instances is out of range.
     Replicas(u16),
+    /// A request to scale says neither a number of instances nor a range.
+    NoReplicas,
+    /// The time after which an instance counts as dead is out of range.
+    DeadAfter,
     /// The names of the instances would be too long.
     LongName(ServiceName),
     /// The instances would belong to another owner than the switch.
@@ -71,6 +75,10 @@ impl fmt::Display for ServiceError {
         match self {
             Self::Replicas(count) => {
                 write!(f, "a service has 1 to {MAX_REPLICAS} instances, and not {count}")
+            }
+            Self::NoReplicas => f.write_str("say how many instances the service has, or a range in `auto`"),
+            Self::DeadAfter => {
+                f.write_str("the time after which a silent instance counts as dead is from 10 ms to 1 h")
             }
             Self::LongName(name) => write!(
                 f,

@@ -47,6 +47,7 @@ fn service(name: &str, faces: &str, destinations: &[&str]) -> ServiceDefinition 
         destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
         instances: Vec::new(),
         translation: None,
+        dead_after_ms: None,
     }
 }
 
@@ -197,7 +198,7 @@ impl TestBed {
 
     /// Every packet that entered the switch left it, or was lost for a reason that is counted.
     fn check_account(&self) {
-        let order = orders::Account { boxes: None, switches: None };
+        let order = orders::Account { boxes: None, switches: None, services: false };
         let is_balanced = |bed: &Self| {
             let rows = bed.client.ask(order.clone()).unwrap();
             rows.iter().all(|row| {

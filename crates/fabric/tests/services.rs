@@ -2,8 +2,9 @@
 
 mod support;
 
-use model::{BoxName, CreateChain, CreateSwitch, HopTraffic, InstanceStatus, SwitchName};
-use protocol::fabric::{FabricError, ServiceDefinition, SteeringDefinition, SteeringReply, orders};
+use model::{BoxName, CreateChain, CreateSwitch, EventKind, HopTraffic, InstanceStatus, SwitchName};
+use protocol::fabric::{Asked, FabricError, ServiceDefinition, SteeringDefinition, SteeringReply, orders};
+use rustix::process::{Pid, Signal, kill_process};
 use support::{TestBed, chain, lan, service};
 
 /// A source of UDP packets of 32 flows, as many as the handler `limit` says.
@@ -104,13 +105,80 @@ fn a_chain_takes_no_packets_for_a_function_that_stands_still() {
         ports[&port.parse().unwrap()].counters.drops.get(reason).copied().unwrap_or(0)
     };
     bed.send(4000);
-    bed.until("packets are refused", |bed| bed.read("source", "sent.count") == 4000);
+    bed.until("each packet has entered or was refused", |bed| {
+        let entry = bed.state().chains[0].hops[0].traffic[0];
+        entry.packets + entry.lost == 4000
+    });
     assert!(dropped(&bed, "source.0", "congested") > 1000);
     assert_eq!(dropped(&bed, "ids-1.0", "full"), 0);
     bed.0.ask(orders::ResumeBox { name: "ids-1".parse().unwrap() }).unwrap();
     let refused = dropped(&bed, "source.0", "congested");
     bed.until("the others pass", |bed| bed.read("source", "back.count") == 4000 - refused);
     assert_eq!(bed.state().chains[0].hops[0].traffic[0].lost, refused);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// A function that takes no packets is ended. Its flows go on at the other one, and the packets in its rings are counted.
+#[test]
+fn an_instance_that_stands_still_is_ended() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for name in ["fw-1", "fw-2"] {
+        bed.run(name, 2, FIREWALL, &[]);
+    }
+    let firewalls =
+        ServiceDefinition { dead_after_ms: Some(300), ..service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[]) };
+    bed.steer(vec![firewalls], vec![chain(&["fw"])]).unwrap();
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 1000);
+    let before = bed.state().services[0].1.clone();
+    assert!(before.iter().all(|found| found.flows > 0 && found.waiting == 0), "{before:?}");
+    let runtime = |bed: &TestBed| {
+        let mut all = bed
+            .0
+            .ask(orders::BoxRuntimes { names: vec!["fw-1".parse().unwrap()], ask: Asked::None })
+            .unwrap();
+        all.remove(0)
+    };
+    let process = Pid::from_raw(runtime(&bed).process.unwrap()).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    bed.send(1000);
+    bed.until("it is ended and runs again", |bed| {
+        runtime(bed).restarts == 1 && bed.state().services[0].1[0].up
+    });
+    let after = bed.state().services[0].1.clone();
+    let waited = after[0].packets - before[0].packets;
+    assert!((100..900).contains(&waited), "{waited}");
+    bed.until("the others come back", |bed| bed.read("source", "back.count") == 2000 - waited);
+    let events = bed.0.ask(orders::Events { after: 0, most: 1024 }).unwrap().events;
+    let of = |kind: EventKind| {
+        let found = events.iter().filter(|event| event.kind == kind);
+        found.map(|event| event.message.as_str()).collect::<Vec<_>>()
+    };
+    let silent = format!(
+        "instance fw-1 of service fw took none of the packets that wait for it for 300 ms: packets that wait: {waited}; its \
+         flows go on at other instances; it is ended"
+    );
+    assert_eq!(of(EventKind::InstanceSilent), [silent.as_str()]);
+    let lost = format!("packets lost in its rings: {waited}");
+    assert!(matches!(of(EventKind::BoxCrashed)[..], [crash] if crash.contains(&lost)), "{events:?}");
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 3000 - waited);
+    // One that is suspended loses its flows too, but stays. It gets new ones when it is resumed.
+    bed.0.ask(orders::SuspendBox { name: "fw-2".parse().unwrap() }).unwrap();
+    bed.send(1000);
+    bed.until("its flows go on", |bed| !bed.state().services[0].1[1].up);
+    let held = bed.state().services[0].1[1].waiting;
+    bed.until("some come back", |bed| bed.read("source", "back.count") == 4000 - waited - held);
+    bed.send(1000);
+    bed.until("all come back", |bed| bed.read("source", "back.count") == 5000 - waited - held);
+    let flows = |bed: &TestBed| bed.state().services[0].1.iter().map(|found| found.flows).collect::<Vec<_>>();
+    assert_eq!(flows(&bed), [32, 0]);
+    bed.0.ask(orders::ResumeBox { name: "fw-2".parse().unwrap() }).unwrap();
+    bed.until("the rest comes back", |bed| bed.read("source", "back.count") == 5000 - waited);
+    bed.until("it is up", |bed| bed.state().services[0].1.iter().all(|found| found.up && found.waiting == 0));
+    assert!(bed.state().services[0].1.iter().all(|found| found.lost == 0));
     bed.0.ask(orders::End {}).unwrap();
 }
 
@@ -169,6 +237,8 @@ fn nothing_is_counted_at_the_start() {
         overruled: 0,
         counters: Default::default(),
         translation: None,
+        waiting: 0,
+        lost: 0,
     };
     assert_eq!(state.services[0].1, [expected]);
     bed.0.ask(orders::End {}).unwrap();

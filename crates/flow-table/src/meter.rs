@@ -28,17 +28,34 @@ pub struct Band {
     pub band_type: BandType,
     /// The rate above which it does so, in kilobits or packets a second.
     pub rate: u32,
-    /// The amount that may exceed the rate at once, in kilobits or packets; zero means a tenth of a second's.
+    /// The amount that may exceed the rate at once, in kilobits or packets; zero means what the rate allows in a second.
     pub burst: u32,
 }
 
 /// The definition of a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterDefinition {
-    /// Whether rates count packets (`OFPMF_PKTPS`). Otherwise they count kilobits (`OFPMF_KBPS`).
-    pub by_packets: bool,
+    /// The flags (`OFPMF_*`), as they were stated.
+    pub flags: u16,
     /// The bands. Of those whose rate is exceeded, the one of highest rate applies.
     pub bands: Vec<Band>,
+}
+
+impl MeterDefinition {
+    /// Rates are in kilobits a second (`OFPMF_KBPS`), as without a flag.
+    pub const KILOBITS: u16 = 1;
+    /// Rates are in packets a second (`OFPMF_PKTPS`).
+    pub const PACKETS: u16 = 2;
+    /// Bands state their burst (`OFPMF_BURST`).
+    pub const BURST: u16 = 4;
+    /// The controller asks for counters (`OFPMF_STATS`). They are always kept.
+    pub const STATS: u16 = 8;
+
+    /// Whether rates count packets.
+    #[must_use]
+    pub fn by_packets(&self) -> bool {
+        self.flags & Self::PACKETS != 0
+    }
 }
 
 /// The reason why a meter is refused (`OFPET_METER_MOD_FAILED`). Nothing is changed then.
@@ -115,9 +132,9 @@ pub struct Meter {
 
 impl Meter {
     fn new(definition: MeterDefinition, now: Duration) -> Self {
-        let unit: u128 = if definition.by_packets { 1_000_000_000 } else { 1_000_000_000_000 };
+        let unit: u128 = if definition.by_packets() { 1_000_000_000 } else { 1_000_000_000_000 };
         let bucket = |band: &Band| {
-            let burst = if band.burst == 0 { band.rate.div_ceil(10) } else { band.burst };
+            let burst = if band.burst == 0 { band.rate } else { band.burst };
             TokenBucket { capacity: u128::from(burst) * unit, tokens: u128::from(burst) * unit }
         };
         Self {
@@ -134,7 +151,7 @@ impl Meter {
         self.counters.count(length);
         let passed = now.saturating_sub(self.filled).as_nanos();
         self.filled = self.filled.max(now);
-        let by_packets = self.definition.by_packets;
+        let by_packets = self.definition.by_packets();
         // Rates are in packets or thousands of bits a second.
         let (scale, cost) = match by_packets {
             true => (1, 1_000_000_000),
@@ -247,7 +264,8 @@ mod tests {
             rate: *rate,
             burst: *burst,
         });
-        MeterDefinition { by_packets, bands: bands.collect() }
+        let flags = if by_packets { MeterDefinition::PACKETS } else { MeterDefinition::KILOBITS };
+        MeterDefinition { flags, bands: bands.collect() }
     }
 
     /// How many of the packets that arrive evenly for ten seconds get each verdict.
@@ -275,6 +293,9 @@ mod tests {
         assert_eq!(verdicts(by_packets.clone(), 60, 1_000), [10_000, 0, 0]);
         // The burst, and what the rate gives until the last packet.
         assert_eq!(verdicts(by_packets, 60, 5_000), [50 + 9_999, 0, 50_000 - 50 - 9_999]);
+        // Without a burst, it is what the rate gives in a second.
+        let by_rate = definition(true, &[(BandType::Drop, 1_000, 0)]);
+        assert_eq!(verdicts(by_rate, 60, 5_000), [1_000 + 9_999, 0, 50_000 - 1_000 - 9_999]);
         // 800 kb/s are 1,000 packets of 100 bytes a second; the burst of 8 kb is 10 packets.
         let by_bits = definition(false, &[(BandType::Drop, 800, 8)]);
         assert_eq!(verdicts(by_bits, 100, 2_000), [10 + 9_999, 0, 20_000 - 10 - 9_999]);

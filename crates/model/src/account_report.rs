@@ -6,7 +6,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::name::{BoxName, ConfigurationName, Owner, PipeName, PortName, SwitchName};
+use crate::name::{
+    BoxName, ChainName, ConfigurationName, Owner, PipeName, PortName, ServiceName, SwitchName,
+};
 use crate::time::Time;
 
 /// A place through which packets pass: an object such as `{"kind": "port", "switch": "lan", "port": "up"}`.
@@ -60,6 +62,19 @@ pub enum AccountPlace {
         port: PortName,
         /// The owner of the boxes at the proxy.
         owner: Owner,
+    },
+    /// A chain of services, in the switch: what entered it or came back from functions, and where that went. What is lost in
+    /// functions or on the way to them is in the rows of these.
+    Chain {
+        /// The switch.
+        switch: SwitchName,
+        /// The chain.
+        chain: ChainName,
+    },
+    /// A service: all its instances with their rings, in all their runs.
+    Service {
+        /// The service.
+        service: ServiceName,
     },
     /// A pipe between boxes, or a port of a box that is attached to nothing.
     Pipe {
@@ -117,6 +132,8 @@ impl fmt::Display for AccountPlace {
             Self::Proxy { switch, owner } => write!(f, "proxy {switch}@{owner}"),
             Self::ProxyPort { switch, owner, port } => write!(f, "port {switch}@{owner}/{port}"),
             Self::ProxyLink { switch, port, owner } => write!(f, "link {switch}/{port} - {switch}@{owner}"),
+            Self::Chain { switch, chain } => write!(f, "chain {switch}/{chain}"),
+            Self::Service { service } => write!(f, "service {service}"),
             Self::Pipe { pipe: Some(pipe), .. } => write!(f, "pipe {pipe}"),
             Self::Pipe { pipe: None, ends } => {
                 f.write_str("unattached")?;

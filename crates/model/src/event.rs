@@ -81,6 +81,10 @@ pub enum EventKind {
     ServiceCreated,
     /// The number of instances of a service was changed.
     ServiceScaled,
+    /// A service could not be scaled by its load.
+    ScalingFailed,
+    /// An instance of a service took none of the packets that waited for it for the time after which it counts as dead.
+    InstanceSilent,
     /// The configuration of all instances of a service was replaced.
     ServiceReloaded,
     /// An instance of a service had no flows left and was removed.

@@ -72,8 +72,8 @@ pub use name::{
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use services::{
     ChainDetail, ChainStatus, CreateChain, CreateService, Destination, Faces, FacesError, HopRates,
-    HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ScaleService,
-    ServiceStatus,
+    HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ReplicaRange,
+    ReplicaRangeError, ScaleService, ServiceStatus,
 };
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{

@@ -151,6 +151,12 @@ pub struct CreateService {
     /// The number of instances.
     #[serde(default = "one")]
     pub replicas: u16,
+    /// Between which numbers the daemon scales the service by its load. Absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<ReplicaRange>,
+    /// Milliseconds after which an instance counts as dead that takes none of the packets that wait for it. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_after_ms: Option<u32>,
     /// Whether the instances are functions in containers and other processes, which join the service by themselves, instead of
     /// boxes. The definition of an instance then has nothing but its owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -162,6 +168,64 @@ pub struct CreateService {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<Translation>,
 }
+
+/// The numbers of instances between which a service is scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReplicaRange {
+    /// The fewest: at least one.
+    pub min: u16,
+    /// The most: at most [`MAX_REPLICAS`], and more than `min`.
+    pub max: u16,
+}
+
+impl ReplicaRange {
+    /// The number in the range that is nearest to another one.
+    #[must_use]
+    pub fn clamp(self, replicas: u16) -> u16 {
+        replicas.clamp(self.min, self.max)
+    }
+}
+
+/// Text that is no range of numbers of instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaRangeError;
+
+impl fmt::Display for ReplicaRangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a range of instances is `MIN-MAX`, such as `1-4`: two numbers from 1 to {MAX_REPLICAS}, of which the first is smaller"
+        )
+    }
+}
+
+impl std::error::Error for ReplicaRangeError {}
+
+impl FromStr for ReplicaRange {
+    type Err = ReplicaRangeError;
+
+    fn from_str(text: &str) -> Result<Self, ReplicaRangeError> {
+        let number = |text: &str| text.parse::<u16>().ok().filter(|_| !text.starts_with('+'));
+        let range =
+            text.split_once('-').and_then(|(min, max)| Some(Self { min: number(min)?, max: number(max)? }));
+        range
+            .filter(|range| 0 < range.min && range.min < range.max && range.max <= MAX_REPLICAS)
+            .ok_or(ReplicaRangeError)
+    }
+}
+
+impl fmt::Display for ReplicaRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.min, self.max)
+    }
+}
+
+as_text!(
+    ReplicaRange,
+    "ReplicaRange",
+    "^[0-9]{1,3}-[0-9]{1,3}$",
+    "The numbers of instances between which a service is scaled by its load: `MIN-MAX`."
+);
 
 fn one() -> u16 {
     1
@@ -182,8 +246,12 @@ impl CreateService {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleService {
-    /// The number of instances.
-    pub replicas: u16,
+    /// The number of instances. Absent: as many as before, or the nearest number in the range of `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u16>,
+    /// Between which numbers the daemon scales the service by its load from now on. Absent: it does not any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<ReplicaRange>,
     /// Seconds after which an instance that is drained is removed, even if it still has flows.
     #[serde(default = "drain_seconds")]
     pub drain_seconds: u32,
@@ -230,8 +298,15 @@ pub struct ServiceStatus {
     pub created: Time,
     /// The ports through which the packets of chains pass.
     pub faces: Faces,
-    /// The number of instances that the definition asks for; 0 if functions join by themselves.
+    /// The number of instances that the definition asks for, or that the daemon chose by the load; 0 if functions join by
+    /// themselves.
     pub replicas: u16,
+    /// Between which numbers the daemon scales the service by its load.
+    #[serde(default)]
+    pub auto: Option<ReplicaRange>,
+    /// Milliseconds after which an instance counts as dead that takes none of the packets that wait for it.
+    #[serde(default)]
+    pub dead_after_ms: Option<u32>,
     /// The socket at which functions join, on the host of the daemon. Absent: the instances are boxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
@@ -260,6 +335,12 @@ pub struct InstanceStatus {
     pub packets: u64,
     /// Answers that the switch overruled, because the service may not send there.
     pub overruled: u64,
+    /// Packets that wait in its rings now.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Packets that were lost because of it: it had no room for them, or chains did not take them because it had little.
+    #[serde(default)]
+    pub lost: u64,
     /// The counters that a function publishes which attached itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
@@ -343,6 +424,20 @@ mod tests {
         }
         let faces: Faces = "in=2,out=0".parse().unwrap();
         assert_eq!((faces.ports().collect::<Vec<_>>(), faces.port_count()), (vec![2, 0], 3));
+    }
+
+    #[test]
+    fn ranges_of_instances_are_two_numbers() {
+        for text in ["1-4", "2-128"] {
+            assert_eq!(text.parse::<ReplicaRange>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "4", "0-4", "4-4", "4-1", "1-129", "1-", "-4", "+1-4", "1-+4", "1-4-5", "1 - 4", "1-99999"]
+        {
+            assert_eq!(text.parse::<ReplicaRange>(), Err(ReplicaRangeError), "{text}");
+        }
+        let range: ReplicaRange = "2-4".parse().unwrap();
+        assert_eq!([1, 2, 3, 9].map(|replicas| range.clamp(replicas)), [2, 2, 3, 4]);
     }
 
     #[test]

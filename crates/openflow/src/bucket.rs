@@ -12,15 +12,6 @@ const ANY_GROUP: u32 = 0xffff_ffff;
 const DROP: u16 = 1;
 const DSCP_REMARK: u16 = 2;
 
-/// Rates are in kilobits a second (`OFPMF_KBPS`).
-const KBPS: u16 = 1;
-/// Rates are in packets a second (`OFPMF_PKTPS`).
-const PKTPS: u16 = 2;
-/// Bands state their burst (`OFPMF_BURST`).
-const BURST: u16 = 4;
-/// The meter counts (`OFPMF_STATS`). All meters do.
-const STATS: u16 = 8;
-
 pub(crate) fn read_group_type(number: u8) -> Result<GroupType, ErrorCode> {
     match number {
         0 => Ok(GroupType::All),
@@ -85,7 +76,8 @@ pub(crate) fn write_buckets(writer: &mut Writer, buckets: &[Bucket]) {
 
 /// Reads the flags and bands of a meter, up to the end of a part of a message.
 pub(crate) fn read_meter(flags: u16, reader: &mut Reader<'_>) -> Result<MeterDefinition, ErrorCode> {
-    if flags & !(KBPS | PKTPS | BURST | STATS) != 0 || flags & (KBPS | PKTPS) == KBPS | PKTPS {
+    const UNITS: u16 = MeterDefinition::KILOBITS | MeterDefinition::PACKETS;
+    if flags & !(UNITS | MeterDefinition::BURST | MeterDefinition::STATS) != 0 || flags & UNITS == UNITS {
         return Err(ErrorCode::MMFC_BAD_FLAGS);
     }
     let mut bands = Vec::new();
@@ -107,15 +99,10 @@ pub(crate) fn read_meter(flags: u16, reader: &mut Reader<'_>) -> Result<MeterDef
             _ => return Err(ErrorCode::MMFC_BAD_BAND),
         };
         body.end()?;
-        bands.push(Band { band_type, rate, burst: if flags & BURST != 0 { burst } else { 0 } });
+        let has_burst = flags & MeterDefinition::BURST != 0;
+        bands.push(Band { band_type, rate, burst: if has_burst { burst } else { 0 } });
     }
-    Ok(MeterDefinition { by_packets: flags & PKTPS != 0, bands })
-}
-
-pub(crate) fn meter_flags(definition: &MeterDefinition) -> u16 {
-    let has_burst = definition.bands.iter().any(|band| band.burst != 0);
-    let unit = if definition.by_packets { PKTPS } else { KBPS };
-    unit | STATS | if has_burst { BURST } else { 0 }
+    Ok(MeterDefinition { flags, bands })
 }
 
 pub(crate) fn write_bands(writer: &mut Writer, bands: &[Band]) {

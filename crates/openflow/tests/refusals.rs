@@ -278,7 +278,7 @@ fn bad_groups_get_their_codes() {
 #[test]
 fn bad_meters_get_their_codes() {
     let band = Band { band_type: BandType::Drop, rate: 5, burst: 0 };
-    let definition = |bands: Vec<Band>| MeterDefinition { by_packets: false, bands };
+    let definition = |bands: Vec<Band>| MeterDefinition { flags: MeterDefinition::KILOBITS, bands };
     let add = |meter, bands| Message::MeterMod(MeterMod::Add(meter, definition(bands)));
     let is_refused = |message: &Message, code| assert_refused(29, &body(message), code);
     is_refused(&add(0, Vec::new()), ErrorCode::MMFC_INVALID_METER);
@@ -310,7 +310,7 @@ fn references_to_existing_groups_and_meters_are_accepted() {
     let id = greeted(&mut agent, START);
     let group = GroupMod::Add { group: 1, group_type: GroupType::All, buckets: Vec::new() };
     let band = Band { band_type: BandType::Drop, rate: 5, burst: 0 };
-    let meter = MeterDefinition { by_packets: true, bands: vec![band] };
+    let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
     assert_eq!(ask(&mut agent, id, &Message::GroupMod(group)), []);
     assert_eq!(ask(&mut agent, id, &Message::MeterMod(MeterMod::Add(2, meter))), []);
     let instructions = Instructions { meter: Some(2), ..Instructions::apply([Action::Group(1)]) };

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 21] = [
+pub const REASONS: [Reason; 23] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -26,6 +26,8 @@ pub const REASONS: [Reason; 21] = [
     Reason::OUT_OF_RANGE,
     Reason::FLOW_TAKEN,
     Reason::TOO_MANY_FLOWS,
+    Reason::SAME_PORT,
+    Reason::ENDLESS_LOOP,
 ];
 
 /// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at

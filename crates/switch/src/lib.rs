@@ -34,6 +34,7 @@ mod port;
 mod port_capture;
 mod rate_limiter;
 mod runner;
+mod silence;
 mod source_guard;
 mod switch;
 
@@ -47,11 +48,11 @@ pub use flow_table::{
     TableCounters,
 };
 pub use forward::{
-    ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision, DestinationPlan,
-    EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
-    HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS, MAX_HOPS,
-    MAX_SLOTS, MappingPlan, Outcome, PacketOutStep, PacketReason, PortKey, RangePlan, RefusedTuples,
-    ServicePlan, StaticTable, Steering, SteeringSettings, TableError, Target, TranslationPlan,
+    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision,
+    DestinationPlan, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode,
+    FrameHead, HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS,
+    MAX_HOPS, MAX_SLOTS, MappingPlan, Outcome, PacketOutStep, PacketReason, PortKey, RangePlan,
+    RefusedTuples, ServicePlan, StaticTable, Steering, SteeringSettings, TableError, Target, TranslationPlan,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;
@@ -62,5 +63,6 @@ pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery}
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
+pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};

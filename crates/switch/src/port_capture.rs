@@ -3,6 +3,7 @@
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
 use crate::driver::{Driver, DriverError, Received, Sent};
+use crate::silence::Progress;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -193,6 +194,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn due_in(&self) -> Option<Duration> {
         self.driver.due_in()
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        self.driver.progress()
     }
 
     fn is_crowded(&mut self) -> bool {

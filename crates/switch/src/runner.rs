@@ -9,6 +9,7 @@ use crate::link::Link;
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
+use crate::silence::{Progress, SilenceWatch};
 use crate::switch::{Switch, SwitchError};
 use reason::Reason;
 use std::io;
@@ -41,6 +42,8 @@ struct DriverSlot {
     went: u64,
     /// Why the driver is down.
     down: Option<DriverError>,
+    /// The watch over a function that may not stand still.
+    watch: Option<SilenceWatch>,
 }
 
 /// A switch, its drivers, and the buffers between them.
@@ -104,9 +107,54 @@ impl<F: Forward> SwitchRunner<F> {
             self.slots.resize_with(index + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Some(DriverSlot { driver, cost: PortCost::default(), came: 0, went: 0, down: None });
+            *slot = Some(DriverSlot {
+                driver,
+                cost: PortCost::default(),
+                came: 0,
+                went: 0,
+                down: None,
+                watch: None,
+            });
         }
         Ok(port)
+    }
+
+    /// Says whether a port gets frames that are sent to all ports.
+    pub fn set_flooded(&mut self, port: PortId, is_flooded: bool) {
+        self.switch.set_flooded(port, is_flooded);
+    }
+
+    /// Says after which time the other end of a port counts as dead if frames wait for it and it takes none; `None`: never.
+    pub fn set_dead_after(&mut self, port: PortId, limit: Option<Duration>) {
+        let Some(slot) = self.slots.get_mut(usize::from(port.0)).and_then(Option::as_mut) else { return };
+        if slot.watch.as_ref().map(SilenceWatch::limit) != limit {
+            slot.watch = limit.map(SilenceWatch::new);
+            self.switch.forward_mut().set_silent(port, false);
+        }
+    }
+
+    /// What waits for the other end of a port and what it took, if its driver knows.
+    pub fn progress(&mut self, port: PortId) -> Option<Progress> {
+        running_slot(&mut self.slots, port).and_then(|slot| slot.driver.progress())
+    }
+
+    /// Finds out which ports stand still, and tells the method. Returns those that began to, with the frames that wait there.
+    /// `due`: when to look again, in nanoseconds, if that is earlier.
+    pub fn look_for_silence(&mut self, now: u64, due: &mut Option<u64>) -> Vec<(PortId, u64)> {
+        let mut found = Vec::new();
+        for (port, slot) in (0..).map(PortId).zip(&mut self.slots) {
+            let Some(DriverSlot { driver, down, watch: Some(watch), .. }) = slot else { continue };
+            let progress = if down.is_none() { driver.progress() } else { None };
+            let look = watch.look(progress, now);
+            *due = [*due, look.due].into_iter().flatten().min();
+            if let Some(is_silent) = look.change {
+                self.switch.forward_mut().set_silent(port, is_silent);
+                if is_silent {
+                    found.push((port, progress.map_or(0, |progress| progress.waiting)));
+                }
+            }
+        }
+        found
     }
 
     /// Removes a port and its driver. Returns its final counters.

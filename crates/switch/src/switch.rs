@@ -43,6 +43,8 @@ struct Port {
     counters: Counters,
     /// Frames that were planned to be sent to it.
     planned: u64,
+    /// Whether it gets frames that are sent to all ports.
+    is_flooded: bool,
 }
 
 /// A switch without drivers: ports, counters, and a forwarding method.
@@ -80,7 +82,8 @@ impl<F: Forward> Switch<F> {
         }
         let limiter = RateLimiter::new(settings.rate_limit, now);
         self.forward.limit_new_addresses(PortId(free as u16), settings.new_addresses, now);
-        self.ports[free] = Some(Port { settings, limiter, counters: Counters::default(), planned: 0 });
+        self.ports[free] =
+            Some(Port { settings, limiter, counters: Counters::default(), planned: 0, is_flooded: true });
         Ok(PortId(free as u16))
     }
 
@@ -106,6 +109,13 @@ impl<F: Forward> Switch<F> {
         entry.settings = settings;
         self.forward.limit_new_addresses(port, new_addresses, now);
         true
+    }
+
+    /// Says whether a port gets frames that are sent to all ports.
+    pub fn set_flooded(&mut self, port: PortId, is_flooded: bool) {
+        if let Some(entry) = self.port_mut(port) {
+            entry.is_flooded = is_flooded;
+        }
     }
 
     /// A port's settings.
@@ -311,7 +321,7 @@ impl Places<'_> {
             Decision::Flood => {
                 let mut reached = 0u64;
                 for to in (0..self.ports.len() as u16).map(PortId) {
-                    if self.has(to) {
+                    if is_flooded(self.ports, to) {
                         self.plan.add(to, frame);
                         reached += 1;
                     }
@@ -322,6 +332,11 @@ impl Places<'_> {
             }
         }
     }
+}
+
+/// Whether a port is there and gets frames that are sent to all ports.
+fn is_flooded(ports: &[Option<Port>], port: PortId) -> bool {
+    ports.get(usize::from(port.0)).is_some_and(|port| port.as_ref().is_some_and(|port| port.is_flooded))
 }
 
 fn count_planned(plan: &ForwardingPlan, ports: &mut [Option<Port>], books: &mut SwitchBooks) {
@@ -356,7 +371,7 @@ impl Outcome for Outcomes<'_> {
             Target::Port(_) => Some(0),
             Target::Flood => {
                 let all = (0..ports.len() as u16).map(PortId);
-                made.add(frame, all.filter(|to| Some(*to) != *from && has(*to)))
+                made.add(frame, all.filter(|to| Some(*to) != *from && is_flooded(ports, *to)))
             }
         };
         match reached {

@@ -173,3 +173,43 @@ fn misbehaving_boxes_lose_only_their_own_frames() {
         assert!(looping.dropped(Reason::FULL) >= 2_000 - 128);
     });
 }
+
+/// A box in an endless loop takes no frames; one that mirrors them does. The time is that of the caller.
+#[test]
+fn a_box_that_stands_still_is_found() {
+    in_each(|bridge, create| {
+        let (mut looping, mut mirror) = (create("loop"), create("mirror"));
+        let ports = [attach(bridge, &mut looping), attach(bridge, &mut mirror)];
+        let (inside, mut outside) = Pipe::pair().unwrap();
+        bridge.add_port(Box::new(inside), PortSettings::default()).unwrap();
+        let limit = Duration::from_millis(200);
+        ports.iter().for_each(|port| bridge.set_dead_after(*port, Some(limit)));
+        let look = |bridge: &mut Bridge, now: Duration| {
+            let mut due = None;
+            let found = bridge.look_for_silence(now.as_nanos() as u64, &mut due);
+            (found, due.map(Duration::from_nanos))
+        };
+        assert_eq!(look(bridge, TIMEOUT), (Vec::new(), None));
+        let mut batch = Batch::new(8);
+        (0..5).for_each(|number| assert!(batch.push(&frame(OURS, THEIRS, number))));
+        assert_eq!(outside.send(&batch, &[0, 1, 2, 3, 4]).unwrap().frames, 5);
+        assert_eq!(bridge.step(), 5);
+        assert_eq!(look(bridge, TIMEOUT).1, Some(TIMEOUT + limit));
+        // The mirror returns them to the pipe.
+        let (begin, mut returned) = (Instant::now(), Batch::new(16));
+        while returned.len() < 5 {
+            bridge.step();
+            outside.receive(&mut returned).unwrap();
+            assert!(begin.elapsed() < TIMEOUT);
+        }
+        let just_before = TIMEOUT + limit - Duration::from_nanos(1);
+        assert_eq!(look(bridge, just_before), (Vec::new(), Some(TIMEOUT + limit)));
+        assert_eq!(look(bridge, TIMEOUT + limit), (vec![(ports[0], 5)], None));
+        assert_eq!(look(bridge, TIMEOUT + 2 * limit), (Vec::new(), None));
+        // With another time it has that from now on.
+        bridge.set_dead_after(ports[0], Some(2 * limit));
+        assert_eq!(look(bridge, 2 * TIMEOUT), (Vec::new(), Some(2 * TIMEOUT + 2 * limit)));
+        bridge.set_dead_after(ports[0], None);
+        assert_eq!(look(bridge, 3 * TIMEOUT), (Vec::new(), None));
+    });
+}

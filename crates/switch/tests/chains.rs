@@ -3,8 +3,9 @@
 use boundary::Answer;
 use std::collections::BTreeSet;
 use switch::{
-    ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead, FrameMark,
-    HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering, SteeringSettings,
+    ChainBooks, ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead,
+    FrameMark, HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering,
+    SteeringSettings,
 };
 
 const UPLINK: PortId = PortId(0);
@@ -111,6 +112,19 @@ impl TestBed {
     }
 }
 
+/// At the end of each test, each packet that entered a chain or came back to it became something.
+impl Drop for TestBed {
+    fn drop(&mut self) {
+        let chains = self.steering.chains();
+        for books in (0..3).filter_map(|chain| chains.books(chain)).filter(|_| !std::thread::panicking()) {
+            let ChainBooks { entered, returned, sent, left, elsewhere, no_instance, congested, dropped } =
+                books;
+            let became = sent + left + elsewhere + no_instance + congested + dropped;
+            assert_eq!(entered + returned, became, "{books:?}");
+        }
+    }
+}
+
 fn chain(services: &[u16]) -> ChainPlan {
     ChainPlan {
         number: 0,
@@ -141,6 +155,8 @@ fn packets_pass_a_chain_in_both_directions() {
     let counters = bed.steering.chains().counters(0).unwrap();
     let one = HopCounters { packets: 1, bytes: 60, lost: 0 };
     assert_eq!((counters.hops, counters.left), (vec![[one; 2]; 2], [one; 2]));
+    let books = ChainBooks { entered: 2, returned: 4, sent: 4, left: 2, ..ChainBooks::default() };
+    assert_eq!(bed.steering.chains().books(0), Some(books));
     // A firewall that answers on the side on which the packet came.
     let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), Answer::Next);
     assert_eq!(bed.decide(&frame(7, true), to, marked), Decision::To(UPLINK));
@@ -189,6 +205,9 @@ fn answers_are_carried_out_as_far_as_a_service_may() {
     // Nothing concerns it, so that it goes on from the only place of the service.
     assert_eq!(target(answer(Answer::LookUp)), port(1, 0, false));
     assert_eq!(bed.steering.chains().instances(0)[0].overruled, 3);
+    let books =
+        ChainBooks { entered: 8, returned: 7, sent: 11, elsewhere: 3, dropped: 1, ..ChainBooks::default() };
+    assert_eq!(bed.steering.chains().books(0), Some(books));
     // A packet that was diverted goes on by the flows, of which there are none.
     let (to, marked) = mark(bed.decide(&frame, UPLINK, FrameMark::default()), Answer::Service(0));
     let (to, marked) = mark(bed.decide(&frame, PortId(to.0 + 1), marked), Answer::Next);
@@ -271,6 +290,36 @@ fn flows_of_an_instance_that_ends_go_on_at_the_others() {
     assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
 }
 
+/// An instance that stands still is as good as one that has ended, until it takes packets again.
+#[test]
+fn flows_of_an_instance_that_stands_still_go_on_at_the_others() {
+    let mut bed = TestBed::new(&[2], vec![chain(&[0])]);
+    let before = instances(&mut bed, 300);
+    let of = |slot| port(0, slot, false);
+    bed.steering.set_silent(port(0, 1, true), true);
+    assert_eq!(instances(&mut bed, 300), vec![of(0); 300]);
+    let states = |bed: &TestBed| {
+        let all = bed.steering.chains().instances(0);
+        all.iter().map(|found| (found.is_up, found.flows, found.packets)).collect::<Vec<_>>()
+    };
+    let moved = before.iter().filter(|to| **to == of(1)).count() as u64;
+    assert!((100..200).contains(&moved), "{moved}");
+    assert_eq!(states(&bed), [(true, 300, 600 - moved), (false, 0, moved)]);
+    // A change of the definition does not revive it.
+    bed.add_instance(0, 2);
+    bed.apply();
+    assert!((300..600).all(|flow| bed.path(flow, false)[0] != of(1)));
+    bed.steering.set_silent(port(0, 1, true), false);
+    assert_eq!(instances(&mut bed, 300), vec![of(0); 300]);
+    assert!((600..900).any(|flow| bed.path(flow, false)[0] == of(1)));
+    // A new box at the port has nothing to do with the silence of the one before.
+    bed.steering.set_silent(port(0, 2, false), true);
+    bed.steering.flush_port(port(0, 2, false));
+    assert!(!states(&bed)[2].0);
+    bed.steering.resume_port(port(0, 2, false));
+    assert!(states(&bed)[2].0);
+}
+
 #[test]
 fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
     let other = ChainPlan { number: 1, from: Some(key(MIRROR)), both_ways: false, ..chain(&[0]) };
@@ -285,6 +334,11 @@ fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
     assert!(matches!(bed.decide(&frame(free, false), UPLINK, none), Decision::ToFunction(..)));
     assert!(matches!(bed.decide(&frame(7, false), MIRROR, none), Decision::ToFunction(..)));
     assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
+    // It is known which instance is the cause.
+    let lost =
+        |service| bed.steering.chains().instances(service).iter().map(|found| found.lost).collect::<Vec<_>>();
+    assert_eq!((lost(0), lost(1).iter().sum::<u64>()), (vec![0], 1));
+    assert_eq!(lost(1)[usize::from((crowded.0 - port(1, 0, false).0) / 2)], 1);
     bed.steering.set_crowded(crowded, false);
     assert!(matches!(bed.decide(&frame(7, false), UPLINK, none), Decision::ToFunction(..)));
 }
@@ -309,6 +363,91 @@ fn packets_under_way_finish_the_chain_that_was_replaced() {
     bed.apply();
     assert_eq!(bed.decide(&frame(3, false), UPLINK, FrameMark::default()), Decision::FlowMiss);
     assert_eq!(bed.path_of_old_packet(to, marked), Decision::To(WAN));
+}
+
+/// Flows from a port of an instance concern what any instance of the service sends and is looked up, also of one that comes
+/// later.
+#[test]
+fn packets_that_come_back_arrive_at_the_port_of_the_service() {
+    let mut bed = TestBed::new(&[1, 1], vec![]);
+    let flow = |id, from, matching, output| Flow {
+        id,
+        matches: vec![matching],
+        from: Some(from),
+        priority: 5,
+        output,
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    let back = flow(2, key(port(0, 0, true)), Match::any(), FlowOutput::Port(key(WAN)));
+    bed.steering.add_flow(back, bed.now).unwrap();
+    let into = flow(1, key(UPLINK), Match::any(), FlowOutput::Chain(9));
+    bed.steering.add_flow(into, bed.now).unwrap();
+    bed.add_instance(0, 1);
+    bed.apply();
+    for slot in [0, 1] {
+        for outer in [false, true] {
+            let decision = bed.decide(&frame(3, false), port(0, slot, outer), FrameMark::default());
+            assert_eq!(decision, Decision::To(WAN), "instance {slot}, {outer}");
+        }
+    }
+    assert_eq!(bed.steering.flows(1, 1, bed.now)[0].packets, 4);
+    // The ports of another service are others, and when there is no service, the flow is that of its port.
+    let other = bed.decide(&frame(3, false), port(1, 0, true), FrameMark::default());
+    assert_eq!(other, Decision::FlowMiss);
+    bed.plan = ChainsPlan::default();
+    bed.apply();
+    let mut decide = |from| bed.decide(&frame(3, false), from, FrameMark::default());
+    assert_eq!((decide(port(0, 0, true)), decide(port(0, 1, true))), (Decision::To(WAN), Decision::FlowMiss));
+}
+
+/// A function whose answer leads back into its chain, and two that send to each other.
+#[test]
+fn packets_that_go_around_without_end_are_cut_and_counted() {
+    let mut bed = TestBed::new(&[1, 1], vec![ChainPlan { from: None, both_ways: false, ..chain(&[0]) }]);
+    for (service, other) in [(0, 1), (1, 0)] {
+        bed.plan.services[service].destinations = vec![DestinationPlan::Service(other)];
+    }
+    bed.apply();
+    let flow = Flow {
+        id: 1,
+        matches: vec![Match::any()],
+        from: None,
+        priority: 5,
+        output: FlowOutput::Chain(0),
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    bed.steering.add_flow(flow, bed.now).unwrap();
+    for answer in [Answer::LookUp, Answer::Service(0)] {
+        let mut visits = 0;
+        let mut decision = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
+        while let Decision::ToFunction(to, tag) = decision {
+            visits += 1;
+            assert!(visits < 100, "{answer:?}");
+            decision = bed.decide(&frame(7, false), to, FrameMark { tag, meta: answer.to_meta() });
+        }
+        assert_eq!((decision, visits), (Decision::Lose(Reason::ENDLESS_LOOP), 33), "{answer:?}");
+    }
+}
+
+/// What earlier versions of a chain counted stays when they are forgotten.
+#[test]
+fn a_chain_keeps_its_books_when_it_is_changed() {
+    let mut bed = TestBed::new(&[1, 1], vec![chain(&[0, 1])]);
+    let books = |bed: &TestBed| bed.steering.chains().books(0).unwrap();
+    for number in 1..=3 {
+        (0..10).for_each(|flow| drop(bed.path(flow, false)));
+        bed.plan.chains = vec![chain(if number % 2 == 1 { &[0] } else { &[0, 1] })];
+        bed.apply();
+        assert_eq!((books(&bed).entered, books(&bed).left), (10 * number, 10 * number));
+        for _ in 0..130 {
+            bed.now += 1_000_000_000;
+            bed.steering.expire_flows(bed.now, 0);
+        }
+    }
+    let expected = ChainBooks { entered: 30, returned: 50, sent: 50, left: 30, ..ChainBooks::default() };
+    assert_eq!(books(&bed), expected);
 }
 
 impl TestBed {

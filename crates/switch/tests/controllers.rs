@@ -82,9 +82,9 @@ impl Bench {
 
     fn packet_out(&mut self, in_port: Option<u16>, steps: &[PacketOutStep], frame: &[u8]) -> Vec<u16> {
         self.steering().check_packet_out(steps).expect("good steps");
-        let key = in_port.map(|port| PortKey(port + 1));
+        let number = in_port.map(|port| u32::from(port) + 1);
         self.switch.inject(in_port.map(PortId), &mut self.made, |forward, outcome| match forward {
-            ForwardingMode::Steering(steering) => steering.packet_out(key, steps, frame, 0, outcome),
+            ForwardingMode::Steering(steering) => steering.packet_out(number, steps, frame, 0, outcome),
             _ => unreachable!("the switch is a steering one"),
         });
         let mut ports: Vec<u16> = self.made.frames().into_iter().map(|(port, _)| port.0).collect();
@@ -147,7 +147,7 @@ fn a_controller_gets_what_no_entry_matches_and_then_adds_one() {
         reason: PacketReason::TableMiss,
         table: 0,
         cookie: 99,
-        in_port: Some(PortKey(3)),
+        in_port: Some(3),
         metadata: 0,
         tunnel: 0,
         max_length: Some(128),
@@ -174,7 +174,7 @@ fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {
         reason: PacketReason::TableMiss,
         table: 0,
         cookie: u64::MAX,
-        in_port: Some(PortKey(3)),
+        in_port: Some(3),
         metadata: 0,
         tunnel: 0,
         max_length: None,
@@ -345,7 +345,7 @@ fn tables_continue_after_a_removed_header() {
 fn meters_limit_frames() {
     let mut bench = Bench::connected(FailMode::Secure);
     let band = Band { band_type: BandType::Drop, rate: 10, burst: 2 };
-    let meter = MeterDefinition { by_packets: true, bands: vec![band] };
+    let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
     let mut change = entry(1, Match::any(), &[out(1)]);
     change.instructions.meter = Some(6);
     assert_eq!(bench.steering().change_entries(&change, 0), Err(ControlError::NoMeter(6)));
@@ -433,6 +433,68 @@ fn controllers_send_frames_into_chains() {
     bench.check_books(7);
 }
 
+/// A controller sees services as ports: frames go there, and come from there whichever instance sent them.
+#[test]
+fn services_are_ports_to_controllers() {
+    let mut bench = Bench::connected(FailMode::Secure);
+    let of = |slot: u8| InstancePlan {
+        slot,
+        ports: [PortKey(3 + u16::from(slot)); 2],
+        is_draining: false,
+        range: None,
+    };
+    let service =
+        ServicePlan { number: 0, instances: vec![of(0), of(1)], destinations: Vec::new(), translation: None };
+    bench.steering().set_chains(&ChainsPlan { services: vec![service], chains: Vec::new() });
+    (2..4).for_each(|port| bench.switch.resume_port(PortId(port)));
+    let number = Output::Service(0).port_number().expect("a number");
+    bench.add(&Change { cookie: 99, ..entry(0, Match::any(), &[to_controller()]) });
+    // Frames without identity, from both instances.
+    assert_eq!(
+        (bench.send(2, &[frame(1, 9)], 0), bench.send(3, &[frame(1, 9)], 0)),
+        (Vec::new(), Vec::new())
+    );
+    let packets = bench.packets();
+    assert_eq!(packets.iter().map(|packet| packet.in_port).collect::<Vec<_>>(), [Some(number); 2]);
+    let from_service = Match::any().with(Field::InPort, number.into()).expect("a port");
+    bench.add(&entry(5, from_service, &[out(1)]));
+    let to_wan = vec![(1, frame(1, 9))];
+    assert_eq!(
+        (bench.send(2, &[frame(1, 9)], 0), bench.send(3, &[frame(1, 9)], 0)),
+        (to_wan.clone(), to_wan)
+    );
+    // Nothing goes back to where it came from, unless that is what the action says (OpenFlow 1.3.5, 5.12).
+    bench.add(&entry(5, from_service, &[Action::Output(Output::Service(0))]));
+    assert_eq!(bench.send(2, &[frame(1, 9)], 0), []);
+    bench.add(&entry(5, from_service, &[Action::Output(Output::Service(0)), out(1)]));
+    assert_eq!(bench.send(2, &[frame(1, 9)], 0), [(1, frame(1, 9))]);
+    assert_eq!(bench.dropped(Reason::SAME_PORT), 2);
+    // A message that names the service as the ingress port.
+    let steps = |output| [PacketOutStep::Perform(Action::Output(output))];
+    let mut sent = |output| {
+        bench.switch.inject(None, &mut bench.made, |forward, outcome| match forward {
+            ForwardingMode::Steering(steering) => {
+                steering.packet_out(Some(number), &steps(output), &frame(1, 9), 0, outcome);
+            }
+            _ => unreachable!("the switch is a steering one"),
+        });
+        let ports: Vec<u16> = bench.made.frames().into_iter().map(|(port, _)| port.0).collect();
+        bench.made.clear();
+        ports
+    };
+    let [back, none] = [sent(Output::InPort), sent(Output::Service(0))];
+    assert!(back == [2] || back == [3], "{back:?}");
+    assert_eq!((none, bench.dropped(Reason::SAME_PORT)), (Vec::new(), 3));
+    // Functions get what is sent to them, and not what is sent to all.
+    bench.add(&entry(9, destination(1), &[Action::Output(Output::Flood)]));
+    assert_eq!(bench.send(0, &[frame(1, 9)], 0).len(), 3);
+    (2..4).for_each(|port| bench.switch.set_flooded(PortId(port), false));
+    assert_eq!(bench.send(0, &[frame(1, 9)], 0), [(1, frame(1, 9))]);
+    bench.add(&entry(9, destination(1), &[Action::Output(Output::Flood), to_controller()]));
+    assert_eq!(bench.send(0, &[frame(1, 9)], 0), [(1, frame(1, 9))]);
+    bench.check_books(2 + 1 + 1 + 3 + 1 + 1);
+}
+
 #[test]
 fn a_frame_is_not_copied_without_end() {
     let mut bench = Bench::connected(FailMode::Secure);
@@ -471,7 +533,7 @@ fn a_runner_sends_what_the_operations_make() {
     assert_eq!(runner.step(), 2);
     runner.inject(Some(PortId(0)), |forward, outcome| {
         if let ForwardingMode::Steering(steering) = forward {
-            steering.packet_out(Some(PortKey(1)), &[PacketOutStep::Table], &frame(1, 7), 0, outcome);
+            steering.packet_out(Some(1), &[PacketOutStep::Table], &frame(1, 7), 0, outcome);
         }
     });
     let changed = std::array::from_fn(|_| frame(1, 0x42));

@@ -1,16 +1,18 @@
 //! The time from the request to a daemon to the first packet of a box on a switch. It includes the daemon, the
 //! attachment, the installation of the configuration and the packet's way.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use api::client::{Address, Client, Credentials};
+use api::client::{Address, Client, ClientError, Credentials};
 use api::{
-    AddPort, Attachment, BoxName, CapturePoint, CaptureQuery, CreateBox, CreateSwitch, Limits, NameError,
-    PortDriver, PortName, PortRequest, Sandbox, SwitchMode, SwitchName, operation,
+    AddFlow, AddPort, Attachment, BoxName, CapturePoint, CaptureQuery, CreateBox, CreateService,
+    CreateSwitch, Faces, FlowOutput, Limits, NameError, PortDriver, PortName, PortRequest, Sandbox,
+    SwitchMode, SwitchName, operation,
 };
 use boundary::PlatformKind;
 use capture::Decoder;
@@ -59,7 +61,7 @@ pub(crate) fn daemon_boot(
     for _ in 0..plan.runs.max(1) {
         // The daemon may use all cores, as without a benchmark.
         let daemon = bed.on_all_cores(|| Daemon::start(program))?;
-        let arrivals = daemon.prepare()?;
+        let arrivals = daemon.prepare(SwitchMode::Static)?;
         let starts = (0..count as u32).map(|number| daemon.boot(sandbox, number, &arrivals));
         let starts: Vec<(f64, f64)> = starts.collect::<Result<_, _>>()?;
         packets.push(Times::of(&starts.iter().map(|start| start.0).collect::<Vec<_>>()));
@@ -73,10 +75,10 @@ pub(crate) fn daemon_boot(
 }
 
 /// A frame received at the sink: the number of its box, and its arrival time.
-type Arrival = (u32, Duration);
+pub(crate) type Arrival = (u32, Duration);
 
 /// A daemon that ends when this is dropped.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     /// Removed after the daemon has ended: fields are dropped after [`Drop::drop`].
     _folder: TemporaryFolder,
@@ -84,7 +86,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(program: &Path) -> Result<Self, MeasureError> {
+    pub(crate) fn start(program: &Path) -> Result<Self, MeasureError> {
         let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
         let socket = folder.path().join("socket");
         let spawned = Command::new(program)
@@ -108,21 +110,29 @@ impl Daemon {
         }
     }
 
-    /// Creates the switch and listens at its sink.
-    fn prepare(&self) -> Result<Receiver<Arrival>, MeasureError> {
+    /// Creates the switch and listens at its sink, where packets to unknown addresses go, or those that no other flow concerns.
+    pub(crate) fn prepare(&self, mode: SwitchMode) -> Result<Receiver<Arrival>, MeasureError> {
         let sink = AddPort {
             name: name::<PortName>(SINK)?,
             driver: PortDriver::Null {},
             addresses: Vec::new(),
-            default: true,
+            default: mode == SwitchMode::Static,
             limits: Limits::default(),
         };
-        let switch = CreateSwitch {
-            mode: SwitchMode::Static,
-            ports: vec![sink],
-            ..CreateSwitch::new(name::<SwitchName>(SWITCH)?)
-        };
+        let switch =
+            CreateSwitch { mode, ports: vec![sink], ..CreateSwitch::new(name::<SwitchName>(SWITCH)?) };
         self.client.send(&operation::CREATE_SWITCH, &[], &switch)?;
+        if mode == SwitchMode::Steering {
+            let flow = AddFlow {
+                condition: None,
+                in_port: None,
+                output: FlowOutput::Port(name(SINK)?),
+                priority: None,
+                idle_seconds: None,
+                timeout_seconds: None,
+            };
+            self.client.send(&operation::ADD_FLOW, &[SWITCH], &flow)?;
+        }
         let port = CapturePoint::Switch(name(SWITCH)?, name(SINK)?);
         let query = CaptureQuery { port, snap: None, count: None };
         let capture = self.client.call(&operation::CAPTURE, &[], &query, &())?;
@@ -161,9 +171,45 @@ impl Daemon {
             }],
             ..CreateBox::new(name::<BoxName>(&format!("box{number}"))?, configuration(number))
         };
+        self.time(number, arrivals, |client| client.send(&operation::CREATE_BOX, &[], &request).map(drop))
+    }
+
+    /// Creates a service with one instance; returns the milliseconds to its first packet and to the daemon's reply.
+    pub(crate) fn boot_service(
+        &self,
+        sandbox: Sandbox,
+        number: u32,
+        arrivals: &Receiver<Arrival>,
+    ) -> Result<(f64, f64), MeasureError> {
+        let service = format!("service{number}");
+        let request = CreateService {
+            name: name(&service)?,
+            switch: name(SWITCH)?,
+            instance: CreateBox {
+                sandbox,
+                ..CreateBox::new(name::<BoxName>(&service)?, configuration(number))
+            },
+            faces: Faces::default(),
+            replicas: 1,
+            auto: None,
+            dead_after_ms: None,
+            may_send_to: BTreeSet::new(),
+            translation: None,
+            container: false,
+        };
+        self.time(number, arrivals, |client| client.send(&operation::CREATE_SERVICE, &[], &request).map(drop))
+    }
+
+    /// Makes a request whose box sends a packet with this number; returns the milliseconds to the packet and to the reply.
+    fn time(
+        &self,
+        number: u32,
+        arrivals: &Receiver<Arrival>,
+        request: impl FnOnce(&Client) -> Result<(), ClientError>,
+    ) -> Result<(f64, f64), MeasureError> {
         let (clock, begin) =
             (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
-        self.client.send(&operation::CREATE_BOX, &[], &request)?;
+        request(&self.client)?;
         let reply = milliseconds(begin.elapsed());
         loop {
             let (from, time) = arrivals

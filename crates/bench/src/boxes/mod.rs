@@ -9,6 +9,7 @@ mod feed_port;
 mod io;
 mod latency;
 mod memory;
+mod service_boot;
 mod state;
 mod steering;
 mod test_bed;

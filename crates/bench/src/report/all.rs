@@ -9,7 +9,8 @@ use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
 use crate::temporary_folder::TemporaryFolder;
 use crate::{
-    Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Memory, NeighbourLoad, State,
+    Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Lookup, Memory, NeighbourLoad,
+    State, SteeringRate,
 };
 use boundary::PlatformKind;
 use serde::{Serialize, Serializer};
@@ -50,6 +51,8 @@ pub struct Report {
     pub latency: Vec<LatencyRow>,
     /// Throughput of chains, with switches and with pipes.
     pub chain: Vec<Chain>,
+    /// Chains of functions at a steering switch.
+    pub steering: Vec<SteeringRate>,
     /// Send rate of many boxes.
     pub density: Vec<Density>,
     /// Handler access times.
@@ -78,6 +81,8 @@ pub struct ReportScope {
     pub others: Vec<usize>,
     /// Chain lengths in boxes.
     pub lengths: Vec<usize>,
+    /// Numbers of functions in the chains of a steering switch.
+    pub steered: Vec<usize>,
     /// Numbers of boxes that send at once.
     pub senders: Vec<usize>,
     /// Lengths of handler values in bytes.
@@ -101,6 +106,7 @@ impl Default for ReportScope {
             rings: vec![64, 128, 256, 512, 1024, 2048],
             others: vec![0, 1, 3, 5, 7, 9, 11],
             lengths: (2..=9).collect(),
+            steered: vec![1, 5, 6],
             senders: vec![1, 10, 25, 50, 75, 100],
             values: vec![1, 16, 64, 256, 1024, 4096, 16_384, 65_536],
             program: None,
@@ -116,6 +122,9 @@ const RING: u32 = 1024;
 
 /// Frame size for chains in bytes, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
+
+/// Flows of the traffic through steered chains.
+const STEERED_FLOWS: u32 = 60_000;
 
 /// Runs all measurements on a test bed. `machine` describes the machine before the start. `progress` is called with the
 /// name of each part before it is measured.
@@ -160,6 +169,15 @@ pub fn report(
             chain.push(crate::chain(bed, length, interconnect, CHAIN_SIZE, RING, plan)?);
         }
     }
+    progress("steered chains");
+    let mut steering = Vec::new();
+    for &functions in &scope.steered {
+        for size in [64, CHAIN_SIZE] {
+            for by in [Lookup::Default, Lookup::Flow] {
+                steering.push(crate::steering_rate(bed, functions, STEERED_FLOWS, size, by, plan)?);
+            }
+        }
+    }
     progress("many boxes");
     let smallest = scope.senders.iter().map(|&boxes| (boxes, 64));
     let larger = scope.senders.last().map(|&boxes| (boxes, DENSITY_LINE_RATE_SIZE));
@@ -182,6 +200,7 @@ pub fn report(
         io,
         latency,
         chain,
+        steering,
         density,
         state,
     })

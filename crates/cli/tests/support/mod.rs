@@ -1,11 +1,13 @@
 //! Support for the tests of boxes: a daemon of the test, and commands that talk to it.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod controller;
 pub(crate) mod network;
 pub(crate) mod planes;
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -118,6 +120,16 @@ impl Daemon {
         let arguments = [arguments, &["--json"]].concat();
         let text = self.check(&arguments, 0, &[]);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error} in: {text}"))
+    }
+
+    /// The metrics, as Prometheus gets them.
+    pub(crate) fn metrics(&self) -> String {
+        let mut stream = UnixStream::connect(self.socket()).expect("the daemon listens");
+        let request = "GET /metrics HTTP/1.1\r\nHost: clickbox\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("the daemon reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        text
     }
 
     /// Repeats a command until its output contains a text.

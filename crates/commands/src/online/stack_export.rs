@@ -11,6 +11,7 @@ use api::{
 use serde::Serialize;
 
 use super::port_options::Driver;
+use super::replicas::{Milliseconds, Replicas};
 
 /// The entries of the file, as `stack_file` reads them.
 #[derive(Serialize)]
@@ -34,7 +35,9 @@ struct ServiceEntry {
     file: Option<String>,
     faces: Faces,
     #[serde(skip_serializing_if = "Option::is_none")]
-    replicas: Option<u16>,
+    replicas: Option<Replicas>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_after: Option<Milliseconds>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     container: bool,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -205,15 +208,36 @@ fn service_entry(
     definition: CreateService,
     images: &BTreeMap<ImageDigest, String>,
 ) -> (ServiceName, ServiceEntry) {
-    let CreateService { name, switch, instance, faces, replicas, container, may_send_to, translation } =
-        definition;
+    let CreateService {
+        name,
+        switch,
+        instance,
+        faces,
+        replicas,
+        auto,
+        dead_after_ms,
+        container,
+        may_send_to,
+        translation,
+    } = definition;
     let (_, mut instance) = box_entry(instance, images);
     let file = instance.configuration.take().filter(|_| !container);
     let owner = container.then(|| instance.owner.clone());
     let instance = (!container).then_some(instance);
-    let replicas = (!container).then_some(replicas);
-    let entry =
-        ServiceEntry { switch, file, faces, replicas, container, may_send_to, translation, owner, instance };
+    let replicas = (!container).then_some(Replicas::of(replicas, auto));
+    let dead_after = dead_after_ms.map(Milliseconds);
+    let entry = ServiceEntry {
+        switch,
+        file,
+        faces,
+        replicas,
+        dead_after,
+        container,
+        may_send_to,
+        translation,
+        owner,
+        instance,
+    };
     (name, entry)
 }
 
@@ -389,6 +413,8 @@ mod tests {
                 faces: "in=2,out=0".parse().expect("faces"),
                 replicas: 3,
                 container: false,
+                auto: "3-5".parse().ok(),
+                dead_after_ms: Some(1500),
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
                 translation: Some(Translation {
                     ranges: ["203.0.113.1:1024-65535", "203.0.113.2"]

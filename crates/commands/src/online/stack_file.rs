@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::config_bundle::{self, ConfigBundle};
 use super::image_file::Image;
 use super::port_options::PortOptions;
+use super::replicas::{Milliseconds, Replicas};
 use super::stack_error::{ChainError, StackError, StackFileError};
 use super::uploads::Uploads;
 use crate::error::CommandError;
@@ -118,7 +119,9 @@ struct ServiceSettings {
     switch: SwitchName,
     #[serde(default)]
     faces: Faces,
-    replicas: Option<u16>,
+    #[serde(default)]
+    replicas: Replicas,
+    dead_after: Option<Milliseconds>,
     #[serde(default)]
     container: bool,
     #[serde(default)]
@@ -131,7 +134,7 @@ impl TryFrom<toml::Table> for ServiceEntry {
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in ["switch", "faces", "replicas", "container", "may_send_to", "translation"] {
+        for key in ["switch", "faces", "replicas", "dead_after", "container", "may_send_to", "translation"] {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
@@ -290,12 +293,15 @@ impl Entries {
             let (definition, text, image) =
                 instance.definition_of_service(own.container, &name, box_name, &self.owner, folder)?;
             service_images.extend(image.map(|image| (name.clone(), image)));
+            let (replicas, auto) = own.replicas.split();
             stack.services.push(CreateService {
                 name,
                 switch: own.switch,
                 instance: definition,
                 faces: own.faces,
-                replicas: own.replicas.unwrap_or(u16::from(!own.container)),
+                replicas,
+                auto,
+                dead_after_ms: own.dead_after.map(|time| time.0),
                 container: own.container,
                 may_send_to: own.may_send_to,
                 translation: own.translation,
@@ -518,6 +524,7 @@ mod tests {
             file = "a.click"
             replicas = 2
             faces = "in=0,out=1"
+            dead_after = "200ms"
             may_send_to = ["quarantine", "port:wan"]
             memory = "16M"
             attach = ["-", "-", "lan"]
@@ -537,7 +544,19 @@ mod tests {
         )
         .expect("a stack");
         let [service] = file.stack.services.as_slice() else { panic!("{:?}", file.stack.services) };
-        let CreateService { name, switch, instance, faces, replicas, may_send_to, translation, .. } = service;
+        let CreateService {
+            name,
+            switch,
+            instance,
+            faces,
+            replicas,
+            auto,
+            dead_after_ms,
+            may_send_to,
+            translation,
+            ..
+        } = service;
+        assert_eq!((*auto, *dead_after_ms), (None, Some(200)));
         assert_eq!(
             (name.as_str(), switch.as_str(), faces.to_string().as_str(), *replicas),
             ("ids", "lan", "in=0,out=1", 2)

@@ -57,9 +57,13 @@ impl Fabrics {
         let parts = self.each(|link| {
             let all_of = self.are_several() && places.has_all_of(link.owner());
             let order = match all_of {
-                true => orders::Account { boxes: None, switches: None },
+                true => orders::Account { boxes: None, switches: None, services: true },
                 // Names of other fabrics do no harm; those of switches can have a proxy.
-                false => orders::Account { boxes: places.boxes.clone(), switches: places.switches.clone() },
+                false => orders::Account {
+                    boxes: places.boxes.clone(),
+                    switches: places.switches.clone(),
+                    services: true,
+                },
             };
             Ok((link.owner().clone(), link.ask(order)?))
         })?;

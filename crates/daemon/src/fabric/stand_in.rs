@@ -17,6 +17,7 @@ struct State {
     orders: Vec<(SwitchName, SteeringDefinition)>,
     present: BTreeMap<SwitchName, SteeringDefinition>,
     flows: BTreeMap<BoxName, u64>,
+    lost: BTreeMap<BoxName, u64>,
 }
 
 impl StandIn {
@@ -41,6 +42,11 @@ impl StandIn {
     /// Gives an instance this number of flows.
     pub(crate) fn set_flows(&self, name: &str, flows: u64) {
         self.state().flows.insert(name.parse().unwrap(), flows);
+    }
+
+    /// Lets an instance have lost this number of packets.
+    pub(crate) fn set_lost(&self, name: &str, lost: u64) {
+        self.state().lost.insert(name.parse().unwrap(), lost);
     }
 
     pub(in crate::fabric) fn set(
@@ -75,6 +81,8 @@ impl StandIn {
                 overruled: 0,
                 counters: BTreeMap::new(),
                 translation: None,
+                waiting: 0,
+                lost: state.lost.get(&instance.name).copied().unwrap_or(0),
                 name: instance.name,
             });
             (service.name, instances.collect())

@@ -2,7 +2,8 @@
 
 use super::authorization::RefusalCounts;
 use super::respond::ErrorResponse;
-use api::{BoxStatus, ErrorCode, HostStatus, SwitchStatus};
+use super::service_metrics;
+use api::{BoxStatus, ChainDetail, ErrorCode, HostStatus, ServiceStatus, SwitchStatus};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -26,6 +27,8 @@ pub(super) struct MetricsInput {
     pub(super) host: HostStatus,
     pub(super) boxes: Vec<BoxStatus>,
     pub(super) switches: Vec<SwitchStatus>,
+    pub(super) services: Vec<ServiceStatus>,
+    pub(super) chains: Vec<ChainDetail>,
     /// Packets that captures dropped.
     pub(super) capture_lost: u64,
     /// Requests over TCP without the token.
@@ -34,7 +37,7 @@ pub(super) struct MetricsInput {
 
 /// Renders all metrics.
 fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
-    let MetricsInput { host, boxes, switches, capture_lost, refused } = figures;
+    let MetricsInput { host, boxes, switches, services, chains, capture_lost, refused } = figures;
     let mut registry = Registry::with_prefix("clickbox");
     let mut counter = |name: &str, help: &str| {
         let family = Family::<Labels, Counter>::default();
@@ -180,6 +183,7 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
             entries.get_or_create(&with("of", "controllers")).set(steering.controller_entries.into());
         }
     }
+    service_metrics::register(&mut registry, services, chains);
     let there = &host.counts;
     for (kind, count) in [
         ("boxes", there.boxes),
@@ -270,6 +274,8 @@ mod tests {
             host: serde_json::from_value(host).unwrap(),
             boxes: vec![serde_json::from_value(status).unwrap()],
             switches: vec![serde_json::from_value(switch).unwrap()],
+            services: Vec::new(),
+            chains: Vec::new(),
             capture_lost: 0,
             refused: Arc::default(),
         };

@@ -17,6 +17,7 @@ mod respond;
 mod routes;
 mod run;
 mod service_manager;
+mod service_metrics;
 mod services;
 mod shutdown;
 mod stacks;

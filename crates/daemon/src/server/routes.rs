@@ -618,6 +618,8 @@ async fn metrics_text(
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,
+            services: supervisor.services()?,
+            chains: supervisor.chains()?,
             capture_lost: if is_administrator { supervisor.capture_lost()? } else { 0 },
             refused,
         })

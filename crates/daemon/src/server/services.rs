@@ -51,7 +51,11 @@ pub(super) async fn scale_service(
     PathNames(name): PathNames<ServiceName>,
     JsonBody(request): JsonBody<ScaleService>,
 ) -> JsonResult<ServiceStatus> {
-    note.detail(format!("{} replicas", request.replicas).as_bytes());
+    let wanted = match (request.replicas, request.auto) {
+        (_, Some(range)) => format!("{range} replicas"),
+        (replicas, None) => format!("{} replicas", replicas.unwrap_or(0)),
+    };
+    note.detail(wanted.as_bytes());
     answer(supervisor, move |supervisor| supervisor.scale_service(&name, request)).await
 }
 

@@ -14,7 +14,7 @@ use crate::caller::{Caller, User};
 use crate::error::{AccessError, OperationError};
 use api::{
     AddPort, Attachment, CapturePoint, Cores, CreateBox, CreateService, CreateSwitch, Owner, PortDriver,
-    PortRequest, Quota, Right, Size, Stack, StackName, Subject, SwitchName, Weight,
+    PortRequest, Quota, ReplicaRange, Right, Size, Stack, StackName, Subject, SwitchName, Weight,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -384,12 +384,13 @@ impl Supervisor {
             SteeringStep::Remake(wanted) | SteeringStep::Alter(wanted) => {
                 self.require_own(&Subject::from(&wanted.name))?;
                 leaves(&wanted.name);
-                all(&wanted.instance, wanted.replicas, new);
+                all(&wanted.instance, wanted.auto.map_or(wanted.replicas, |range| range.max), new);
             }
-            SteeringStep::Scale(name, replicas) => {
+            SteeringStep::Scale(name, request) => {
                 self.require_own(&Subject::from(name))?;
                 if let Some((_, stored)) = self.find_service(name) {
-                    let more = replicas.saturating_sub(stored.definition.replicas);
+                    let most = request.auto.map_or(request.replicas.unwrap_or(0), |range| range.max);
+                    let more = most.saturating_sub(stored.definition.replicas);
                     all(&stored.definition.instance, more, new);
                 }
             }
@@ -441,6 +442,20 @@ impl Supervisor {
             }
         }
         used.check(Holdings::of_box(request), &user.quota)
+    }
+
+    /// Returns an error if the most instances that a service may be scaled to are beyond the caller's quota: the daemon makes
+    /// them later, without the caller.
+    pub(super) fn check_range(
+        &self,
+        instance: &CreateBox,
+        present: u16,
+        auto: Option<ReplicaRange>,
+    ) -> Result<(), OperationError> {
+        let (Some(user), Some(range)) = (self.user(), auto) else { return Ok(()) };
+        let mut more = Holdings::default();
+        (present..range.max).for_each(|_| more.add(Holdings::of_box(instance)));
+        self.holdings(&user.owner).check(more, &user.quota)
     }
 
     /// Returns an error if a change of a box is beyond the caller's quota. The caller holds the list of boxes until the

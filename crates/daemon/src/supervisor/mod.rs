@@ -2,6 +2,7 @@
 
 mod access;
 mod account;
+mod autoscale;
 mod boxes;
 mod chains;
 mod check;
@@ -23,6 +24,8 @@ mod launcher;
 mod lifecycle;
 mod link_table;
 mod links;
+mod load;
+mod load_watch;
 mod maintenance;
 mod managed_box;
 mod monitor;

@@ -1,4 +1,5 @@
-//! Watches services and chains: measures the rates of hops, and removes instances that are drained.
+//! Watches services and chains: measures the rates of hops, scales services by their load, and removes instances that are
+//! drained.
 
 use super::state::Supervisor;
 use crate::caller::Caller;
@@ -80,24 +81,31 @@ impl Supervisor {
         std::thread::Builder::new().name("services".into()).spawn(run).map(drop)
     }
 
-    /// Measures the hops of chains, and removes instances that are drained.
+    /// Measures the hops of chains and the load of services, scales these, and removes instances that are drained.
     pub(super) fn look_at_services(&self, now: Time) {
         let mut chains: Vec<ChainStatus> = Vec::new();
-        let mut removed = Vec::new();
-        for stored in self.switches_with_steering() {
+        let (mut removed, mut scaled) = (Vec::new(), Vec::new());
+        let switches = self.switches_with_steering();
+        let times = self.times_for_scaling(&switches);
+        for stored in switches {
             let switch = stored.definition.name.clone();
             let is_drained = |instance: &StoredInstance| instance.drain_until.is_some();
             let mut services = stored.steering.services.iter();
             let drains = services.any(|service| service.instances.iter().any(is_drained));
-            if !drains && stored.steering.chains.is_empty() {
+            if !drains && times.is_none() && stored.steering.chains.is_empty() {
                 continue;
             }
             // A fabric that has ended is restarted meanwhile.
             let reply = self.0.fabrics.steering(switch).ok();
             removed.extend(drained(&stored, reply.as_ref(), now));
+            if let (Some(times), Some(reply)) = (&times, &reply) {
+                scaled.extend(self.0.load_watch().look(&stored, reply, times, now));
+            }
             chains.extend(reply.into_iter().flat_map(|reply| reply.chains));
         }
         self.0.hops().advance(Instant::now(), chains.iter());
+        self.0.load_watch().retain(|name| self.find_service(name).is_some());
+        scaled.into_iter().for_each(|scaling| self.scale_by_load(scaling));
         for Drained { service, name, kind, message } in removed {
             // If another operation is in the way, or the fabric has ended, the next look tries again.
             let _ = self.remove_instance(&service, &name, (kind, message));

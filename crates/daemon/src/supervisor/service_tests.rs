@@ -27,6 +27,8 @@ fn service(name: &str, replicas: u16) -> CreateService {
         faces: "in=0,out=1".parse().unwrap(),
         replicas,
         container: false,
+        auto: None,
+        dead_after_ms: None,
         may_send_to: ["port:wan".parse().unwrap()].into(),
         translation: None,
     }
@@ -106,7 +108,10 @@ fn boxes(bed: &TestBed) -> Vec<String> {
 }
 
 fn scale(bed: &TestBed, replicas: u16, drain_seconds: u32) -> Result<ServiceStatus, OperationError> {
-    bed.scale_service(&"ids".parse().unwrap(), ScaleService { replicas, drain_seconds })
+    bed.scale_service(
+        &"ids".parse().unwrap(),
+        ScaleService { replicas: Some(replicas), auto: None, drain_seconds },
+    )
 }
 
 /// The events of a kind, as their messages.
@@ -503,7 +508,9 @@ fn services_survive_the_daemon() {
         first.create_switch(CreateSwitch { mode, ports: vec![port], ..CreateSwitch::new(lan()) }).unwrap();
         first.create_service(service("ids", 2)).unwrap();
         first.create_chain(chain("web", &["ids"])).unwrap();
-        first.scale_service(&ids, ScaleService { replicas: 1, drain_seconds: 600 }).unwrap();
+        first
+            .scale_service(&ids, ScaleService { replicas: Some(1), auto: None, drain_seconds: 600 })
+            .unwrap();
         let stored = first.stored_service(&ids).unwrap();
         first.end();
         stored
@@ -525,6 +532,104 @@ fn services_survive_the_daemon() {
     assert_eq!(instances(&status), ["ids-1"]);
     drop(second);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The time is the test's: the looks of the daemon's own thread are in the past, and count for nothing.
+#[test]
+fn a_service_is_scaled_by_its_load() {
+    let bed = bed();
+    let ids: ServiceName = "ids".parse().unwrap();
+    bed.create_service(CreateService { auto: "1-3".parse().ok(), ..service("ids", 1) }).unwrap();
+    let mut now = Time::now().system() + Duration::from_secs(1000);
+    let mut look = |lost: u64| {
+        now += Duration::from_secs(1);
+        bed.0.fabrics.stand_in.set_lost("ids-1", lost);
+        bed.look_at_services(Time::from(now));
+        bed.show_service(&ids).unwrap().replicas
+    };
+    // The first look is what the next is compared with.
+    look(1000);
+    assert_eq!(
+        (1..=12).map(|number| look(1000 + 7 * number)).collect::<Vec<_>>(),
+        [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3]
+    );
+    assert!((20..=40).all(|number| look(1000 + 7 * number) == 3), "three is the most");
+    let why = "packets were lost for lack of room for 3 s, 7 in the last one";
+    let grown = [
+        format!("service ids was scaled from 1 instance to 2 instances: {why}"),
+        format!("service ids was scaled from 2 instances to 3 instances: {why}"),
+    ];
+    assert_eq!(events(&bed, EventKind::ServiceScaled), grown);
+    // A stack or a user who asks for the same range leaves the number to the load.
+    let same = ScaleService { replicas: None, auto: "1-3".parse().ok(), drain_seconds: 30 };
+    assert_eq!(bed.scale_service(&ids, same).unwrap().replicas, 3);
+    // Without losses one goes after thirty looks, when its flows have ended.
+    bed.0.fabrics.stand_in.set_flows("ids-3", 2);
+    assert_eq!((0..30).map(|_| look(1280)).collect::<Vec<_>>(), [[3; 29].as_slice(), &[2]].concat());
+    assert_eq!(boxes(&bed), ["ids-1", "ids-2", "ids-3"]);
+    bed.0.fabrics.stand_in.set_flows("ids-3", 0);
+    look(1280);
+    assert_eq!(boxes(&bed), ["ids-1", "ids-2"]);
+    let shrunk = events(&bed, EventKind::ServiceScaled).pop().unwrap();
+    assert!(
+        shrunk.starts_with("service ids was scaled from 3 instances to 2 instances: one less would"),
+        "{shrunk}"
+    );
+    // What fails is reported, and tried again after a minute.
+    bed.0.fabrics.stand_in.fail(true);
+    assert!((1..60).all(|number| look(1280 + 9 * number) == 2));
+    let failed = events(&bed, EventKind::ScalingFailed);
+    assert!(
+        matches!(&failed[..], [one] if one.contains("could not be scaled although packets were lost")),
+        "{failed:?}"
+    );
+    bed.0.fabrics.stand_in.fail(false);
+    assert!((60..80).any(|number| look(1280 + 9 * number) == 3));
+    // A number given by hand ends it.
+    let status =
+        bed.scale_service(&ids, ScaleService { replicas: Some(2), auto: None, drain_seconds: 0 }).unwrap();
+    assert_eq!((status.replicas, status.auto), (2, None));
+    assert_eq!(
+        events(&bed, EventKind::ServiceScaled).pop().unwrap(),
+        "service ids is no longer scaled by its load"
+    );
+    assert!((100..200).all(|number| look(9000 + 9 * number) == 2));
+    assert!(
+        refused(bed.scale_service(&ids, ScaleService { replicas: None, auto: None, drain_seconds: 0 }))
+            .contains("how many")
+    );
+    // The nearest number of the range.
+    let up = ScaleService { replicas: None, auto: "3-5".parse().ok(), drain_seconds: 0 };
+    let status = bed.scale_service(&ids, up).unwrap();
+    assert_eq!((status.replicas, status.auto), (3, up.auto));
+}
+
+/// A stack states a range; the number in it is the load's.
+#[test]
+fn a_stack_leaves_the_number_of_instances_to_the_load() {
+    let bed = bed();
+    let name: api::StackName = "edge".parse().unwrap();
+    let auto = CreateService { auto: "1-3".parse().ok(), dead_after_ms: Some(200), ..service("ids", 1) };
+    let stack = |service: CreateService| Stack {
+        external: vec![ExternalSwitch { name: lan(), ports: Vec::new() }],
+        services: vec![service],
+        ..Stack::default()
+    };
+    let apply = |service: CreateService| {
+        let changes = bed.apply_stack(&name, stack(service)).unwrap();
+        let all = changes.changes.iter().map(|change| change.detail.clone());
+        (all.collect::<Vec<_>>(), bed.show_service(&"ids".parse().unwrap()).unwrap().replicas)
+    };
+    assert_eq!(apply(auto.clone()).1, 1);
+    let grown = ScaleService { replicas: Some(2), auto: auto.auto, drain_seconds: 30 };
+    bed.scale_service(&"ids".parse().unwrap(), grown).unwrap();
+    assert_eq!(apply(auto.clone()), (Vec::new(), 2));
+    let narrow = CreateService { auto: "3-4".parse().ok(), ..auto.clone() };
+    assert_eq!(apply(narrow), (vec!["replicas 2 -> 3; range of replicas 1-3 -> 3-4".into()], 3));
+    let fixed = CreateService { auto: None, replicas: 3, dead_after_ms: None, ..auto };
+    assert_eq!(apply(fixed), (vec!["range of replicas 3-4 -> none; dead_after".into()], 3));
+    let last = bed.0.fabrics.stand_in.take().pop().unwrap().1;
+    assert_eq!(last.services[0].dead_after_ms, None);
 }
 
 /// A user has services at switches of the own owner only, within the quota of boxes.
@@ -560,8 +665,10 @@ fn users_have_services_of_their_own() {
     let status = alice.create_service(wanted("ids", 2)).unwrap();
     assert_eq!(status.owner.as_str(), "alice");
     let ids = status.name;
-    let four = ScaleService { replicas: 4, drain_seconds: 30 };
+    let four = ScaleService { replicas: Some(4), auto: None, drain_seconds: 30 };
     assert!(refused(alice.scale_service(&ids, four)).contains("the quota for boxes is 3"));
+    let auto = ScaleService { replicas: None, auto: "1-4".parse().ok(), drain_seconds: 30 };
+    assert!(refused(alice.scale_service(&ids, auto)).contains("the quota for boxes is 3"));
     assert_eq!(boxes(&bed), ["ids-1", "ids-2"]);
     let missing = "there is no service ids";
     assert_eq!(refused(bob.authorize(Right::Read, &[(&ids).into()])), missing);

@@ -23,21 +23,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The times after which a silent instance may count as dead: a function that waits for the processor is not dead.
+const DEAD_AFTER_MS: std::ops::RangeInclusive<u32> = 10..=3_600_000;
+
 /// The definition of a service with everything that follows from its switch, whose owner is given.
 pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<CreateService, ServiceError> {
-    let CreateService { name, switch, instance, faces, replicas, container, translation, .. } = &mut request;
+    let CreateService {
+        name,
+        switch,
+        instance,
+        faces,
+        replicas,
+        auto,
+        dead_after_ms,
+        container,
+        translation,
+        ..
+    } = &mut request;
+    if let Some(range) = auto {
+        *replicas = range.clamp(*replicas);
+    }
     if *container {
         let alone = CreateBox {
             name: instance.name.clone(),
             owner: instance.owner.clone(),
             ..CreateBox::new(instance.name.clone(), "")
         };
-        if *instance != alone || *replicas > 1 || translation.is_some() {
+        let is_scaled = *replicas > 1 || auto.is_some();
+        if *instance != alone || is_scaled || translation.is_some() || dead_after_ms.is_some() {
             return Err(ServiceError::BoxSettings);
         }
         *replicas = 0;
     } else if *replicas == 0 || *replicas > MAX_REPLICAS {
         return Err(ServiceError::Replicas(*replicas));
+    }
+    if dead_after_ms.is_some_and(|limit| !DEAD_AFTER_MS.contains(&limit)) {
+        return Err(ServiceError::DeadAfter);
     }
     let long = |_| ServiceError::LongName(name.clone());
     // The ports of instances at the switch have their names and numbers.
@@ -106,6 +127,7 @@ impl Supervisor {
         let request = completed(request, &owner)?;
         let name = request.name.clone();
         let claims = self.claims_to_make(&request)?;
+        self.check_range(&request.instance, request.replicas, request.auto)?;
         self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
             self.make_service(operation, request, None)
         })?;
@@ -264,18 +286,38 @@ impl Supervisor {
         request: ScaleService,
     ) -> Result<ServiceStatus, OperationError> {
         self.refuse_container(name)?;
-        self.operate(Action::Change, name, &|| self.claims_to_scale(name, request.replicas), |operation| {
-            self.scale(operation, name, request)?;
-            Ok(())
+        let (_, stored) = self.stored_service(name)?;
+        self.check_range(&stored.definition.instance, stored.definition.replicas, request.auto)?;
+        self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
+            self.scale(operation, name, request, None)
         })?;
         self.show_service(name)
     }
 
+    /// Changes the number of instances of a service because of its load, unless somebody else scaled it meanwhile.
+    pub(super) fn scale_if_auto(
+        &self,
+        name: &ServiceName,
+        request: ScaleService,
+        why: &str,
+    ) -> Result<(), OperationError> {
+        self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
+            match self.find_service(name) {
+                Some((_, stored)) if stored.definition.auto == request.auto => {
+                    self.scale(operation, name, request, Some(why))
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
     /// The claims of an operation that gives a service this number of instances.
-    pub(super) fn claims_to_scale(&self, name: &ServiceName, replicas: u16) -> Vec<Claim> {
+    pub(super) fn claims_to_scale(&self, name: &ServiceName, request: ScaleService) -> Vec<Claim> {
         let mut claims = self.claims_of_service(name);
+        let mut replicas = request.replicas.unwrap_or(0);
         if let Some((_, stored)) = self.find_service(name) {
             claims.extend(relied_on(&stored.definition.instance));
+            replicas = wanted_replicas(request, stored.definition.replicas).unwrap_or(0);
         }
         let new = (1..=replicas.min(MAX_REPLICAS)).map(|number| CreateService::instance_name(name, number));
         claims.extend(new.flatten().map(|name| Claim::change(&name)));
@@ -287,16 +329,19 @@ impl Supervisor {
         &self,
         operation: &mut Operation,
         name: &ServiceName,
-        ScaleService { replicas, drain_seconds }: ScaleService,
+        request: ScaleService,
+        why: Option<&str>,
     ) -> Result<(), OperationError> {
+        let (switch, stored) = self.stored_service(name)?;
+        let before = stored.definition.replicas;
+        let ScaleService { auto, drain_seconds, .. } = request;
+        let replicas = wanted_replicas(request, before)?;
         if replicas == 0 || replicas > MAX_REPLICAS {
             return Err(ServiceError::Replicas(replicas).into());
         }
-        let (switch, stored) = self.stored_service(name)?;
         if let Some(translation) = &stored.definition.translation {
             translation.check(replicas).map_err(ServiceError::Translation)?;
         }
-        let before = stored.definition.replicas;
         let is_missing = |number: &u16| !stored.instances.iter().any(|there| there.number == *number);
         let missing: Vec<u16> = (1..=replicas).filter(is_missing).collect();
         let mut made = Vec::new();
@@ -310,7 +355,7 @@ impl Supervisor {
         let until = Time::from(Time::now().system() + Duration::from_secs(drain_seconds.into()));
         self.change_steering(operation, &switch, |steering| {
             let Some(stored) = steering.service_mut(name) else { return };
-            stored.definition.replicas = replicas;
+            (stored.definition.replicas, stored.definition.auto) = (replicas, auto);
             stored.instances.extend(made);
             stored.instances.sort_by_key(|instance| instance.number);
             for instance in &mut stored.instances {
@@ -322,8 +367,19 @@ impl Supervisor {
             }
         })?;
         if before != replicas {
-            let message =
-                format!("service {name} was scaled from {} to {}", instances(before), instances(replicas));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let message = format!(
+                "service {name} was scaled from {} to {}{why}",
+                instances(before),
+                instances(replicas)
+            );
+            operation.note(EventKind::ServiceScaled, name, message);
+        }
+        if stored.definition.auto != auto {
+            let message = match auto {
+                Some(range) => format!("service {name} is scaled by its load from now on: {range} instances"),
+                None => format!("service {name} is no longer scaled by its load"),
+            };
             operation.note(EventKind::ServiceScaled, name, message);
         }
         Ok(())
@@ -538,6 +594,15 @@ pub(super) fn note_chain_removed(operation: &mut Operation, switch: &SwitchName,
     operation.note(EventKind::ChainRemoved, (switch, chain), message);
 }
 
+/// The number of instances that a request asks for of a service that has `before`.
+fn wanted_replicas(request: ScaleService, before: u16) -> Result<u16, OperationError> {
+    match (request.replicas, request.auto) {
+        (replicas, Some(range)) => Ok(range.clamp(replicas.unwrap_or(before))),
+        (Some(replicas), None) => Ok(replicas),
+        (None, None) => Err(ServiceError::NoReplicas.into()),
+    }
+}
+
 fn instances(count: u16) -> String {
     match count {
         1 => "1 instance".into(),
@@ -560,6 +625,8 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
             flows: 0,
             packets: 0,
             overruled: 0,
+            waiting: 0,
+            lost: 0,
             translation: None,
             counters: BTreeMap::new(),
         });
@@ -577,6 +644,8 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         created: stored.created,
         faces: definition.faces,
         replicas: definition.replicas,
+        auto: definition.auto,
+        dead_after_ms: definition.dead_after_ms,
         may_send_to: definition.may_send_to.clone(),
         translation: definition.translation.clone(),
         socket: None,
@@ -599,6 +668,8 @@ mod tests {
             faces: "in=2,out=0".parse().unwrap(),
             replicas: 2,
             container: false,
+            auto: None,
+            dead_after_ms: None,
             may_send_to: BTreeSet::new(),
             translation: None,
         }
@@ -635,6 +706,8 @@ mod tests {
         for (message, expected) in [
             (refused(&|request| request.replicas = 0), "1 to 128"),
             (refused(&|request| request.replicas = 129), "not 129"),
+            (refused(&|request| request.dead_after_ms = Some(9)), "10 ms to 1 h"),
+            (refused(&|request| request.dead_after_ms = Some(3_600_001)), "10 ms to 1 h"),
             (refused(&|request| request.name = "i".repeat(60).parse().unwrap()), "too long"),
             (refused(&|request| request.instance.owner = "bob".parse().unwrap()), "belongs to alice"),
             (refused(&attach(2, "wan")), "port 2 of the instances is a face"),

@@ -8,14 +8,14 @@ use crate::error::OperationError;
 use crate::fabric::{Fault, plan_fault};
 use crate::store::{StoredBox, StoredFlow, StoredSwitch};
 use api::{
-    AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, ExternalSwitch,
-    HandlerPath, Install, Limits, MacAddr, PortDriver, PortName, PortRequest, Stack, StackName, SwitchMode,
-    SwitchName,
+    AddFlow, AddPort, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
+    CreateService, CreateSwitch, ExternalSwitch, HandlerPath, Install, Limits, MacAddr, PortDriver, PortName,
+    PortRequest, ScaleService, ServiceName, Stack, StackName, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{InventoryReply, Phase, orders};
 use random::Random;
-use std::collections::BTreeMap;
-use std::time::{Instant, SystemTime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Switches, and stacks.
 const NAMES: u32 = 4;
@@ -106,7 +106,65 @@ fn any_stack(random: &mut Random) -> Stack {
             stack.boxes.push(any_box(random, &format!("box{number}").parse().unwrap()));
         }
     }
+    let steering = stack.switches.iter().find(|switch| switch.mode == SwitchMode::Steering);
+    if let Some(name) = steering.map(|switch| switch.name.clone())
+        && random.below(2) == 0
+    {
+        stack.services.push(any_service(random, name.clone()));
+        if random.below(2) == 0 {
+            stack.chains.push(any_chain(random, name));
+        }
+    }
     stack
+}
+
+/// A service at a switch that may not be a steering one. It may send to what may not exist.
+fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
+    let name: ServiceName = format!("svc{}", random.below(2)).parse().unwrap();
+    let destination = ["port:port0", "svc0", "svc1"][random.below(3) as usize];
+    CreateService {
+        instance: process(name.as_str(), any_text(random)),
+        name,
+        switch,
+        faces: ["in=0", "in=0,out=1"][random.below(2) as usize].parse().unwrap(),
+        replicas: 1 + random.below(2) as u16,
+        // The daemon would scale it at times of its own.
+        auto: None,
+        dead_after_ms: (random.below(4) == 0).then_some(60_000),
+        may_send_to: if random.below(4) == 0 {
+            [destination.parse().unwrap()].into()
+        } else {
+            BTreeSet::new()
+        },
+        translation: None,
+        container: false,
+    }
+}
+
+/// A chain of services that may not exist.
+fn any_chain(random: &mut Random, switch: SwitchName) -> CreateChain {
+    let services = [&["svc0"][..], &["svc1"], &["svc0", "svc1"]][random.below(3) as usize];
+    let port = |random: &mut Random| format!("port{}", random.below(3)).parse().unwrap();
+    CreateChain {
+        name: format!("chain{}", random.below(2)).parse().unwrap(),
+        switch,
+        services: services.iter().map(|name| name.parse().unwrap()).collect(),
+        from: (random.below(2) == 0).then(|| port(random)),
+        to: port(random),
+        both_ways: false,
+    }
+}
+
+/// Services with their instances, and chains, as one line.
+fn steering_line<'a>(
+    services: impl Iterator<Item = (&'a ServiceName, Vec<(&'a BoxName, bool)>)>,
+    chains: impl Iterator<Item = &'a CreateChain>,
+) -> String {
+    let mut services: Vec<String> = services.map(|service| format!("{service:?}")).collect();
+    let mut chains: Vec<String> = chains.map(|chain| format!("{chain:?}")).collect();
+    services.sort();
+    chains.sort();
+    format!("Steering {services:?} {chains:?}")
 }
 
 /// What the three hold of switches.
@@ -118,6 +176,13 @@ fn switches(supervisor: &Supervisor) -> Views {
         let mut lines: Vec<String> = ports.iter().map(|port| format!("{port:?}")).collect();
         lines.push(format!("{:?} {} {:?}", definition.mode, definition.age_seconds, stored.stack));
         lines.push(format!("{:?} {:?} {:?}", stored.makers, stored.addresses, stored.flows));
+        lines.push(format!("{:?}", stored.steering));
+        let services = stored.steering.services.iter().map(|service| {
+            let instances = service.instances.iter();
+            let all = instances.map(|instance| (&instance.name, instance.drain_until.is_some()));
+            (&service.definition.name, all.collect())
+        });
+        lines.push(steering_line(services, stored.steering.chains.iter().map(|chain| &chain.definition)));
         (definition.name.to_string(), lines)
     };
     let held: Objects = supervisor.0.switches().values().map(describe).collect();
@@ -136,7 +201,13 @@ fn switches(supervisor: &Supervisor) -> Views {
             let stack = held.iter().find(|flow| flow.id == found.id).and_then(|flow| flow.stack.clone());
             format!("{:?}", StoredFlow { id: found.id, flow: found.flow, stack })
         });
-        (name.to_string(), lines.chain(addresses).chain(flows).collect())
+        // Other switches have none.
+        let steering = supervisor.0.fabrics.steering(name.clone()).unwrap_or_default();
+        let services = steering.services.iter().map(|(service, instances)| {
+            (service, instances.iter().map(|instance| (&instance.name, instance.draining)).collect())
+        });
+        let steering = steering_line(services, steering.chains.iter().map(|status| &status.chain));
+        (name.to_string(), lines.chain(addresses).chain(flows).chain([steering]).collect())
     });
     Views { real: real.collect(), held, stored }
 }
@@ -219,6 +290,13 @@ fn assert_agreement([switches, boxes]: &[Views; 2]) {
         let held = switches.held[name].join(" ");
         assert!(held.contains(&format!("list: [{}]", real.join(", "))), "switch {name}: {real:#?} {held}");
     }
+    for (name, real) in &switches.real {
+        let steering = real.iter().find(|line| line.starts_with("Steering "));
+        assert!(
+            steering.is_some_and(|line| switches.held[name].contains(line)),
+            "{name}: {real:#?} {switches:#?}"
+        );
+    }
     for (name, real) in &boxes.real {
         let held = &boxes.held[name];
         assert_eq!(real.last(), held.last(), "box {name}: {real:#?} {held:#?}");
@@ -276,9 +354,10 @@ fn any_flow(random: &mut Random) -> AddFlow {
 fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), OperationError> {
     let (switch, stack): (_, StackName) =
         (switch_name(random), format!("stack{}", random.below(2)).parse().unwrap());
-    match random.below(25) {
+    match random.below(34) {
+        25.. => run_on_services(supervisor, random, switch),
         22 => supervisor.remove_flow(&switch, 1 + u64::from(random.below(4))),
-        23.. => supervisor.add_flow(&switch, &any_flow(random)).map(drop),
+        23..25 => supervisor.add_flow(&switch, &any_flow(random)).map(drop),
         0..4 => supervisor.apply_stack(&stack, any_stack(random)).map(drop),
         4 => supervisor.remove_stack_by_force(&stack).map(drop),
         5..7 => {
@@ -301,6 +380,64 @@ fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), OperationErro
         }
         _ => run_on_box(supervisor, random),
     }
+}
+
+/// An operation on a service or a chain.
+fn run_on_services(
+    supervisor: &Supervisor,
+    random: &mut Random,
+    switch: SwitchName,
+) -> Result<(), OperationError> {
+    let name: ServiceName = format!("svc{}", random.below(2)).parse().unwrap();
+    let chain: ChainName = format!("chain{}", random.below(2)).parse().unwrap();
+    match random.below(9) {
+        0..3 => {
+            // Where there is a steering switch, if there is one.
+            let switches = supervisor.0.switches();
+            let steering = switches.values().find(|stored| stored.definition.mode == SwitchMode::Steering);
+            let switch = steering.map_or(switch, |stored| stored.definition.name.clone());
+            drop(switches);
+            supervisor.create_service(any_service(random, switch)).map(drop)
+        }
+        3 => {
+            let replicas = Some(1 + random.below(3) as u16);
+            supervisor.scale_service(&name, ScaleService { replicas, auto: None, drain_seconds: 0 }).map(drop)
+        }
+        4 => {
+            let configuration = any_text(random).to_string();
+            let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };
+            supervisor.reload_service(&name, &install).map(drop)
+        }
+        5 => match random.below(2) {
+            0 => supervisor.remove_service(&name),
+            _ => supervisor.remove_unused_service(&name),
+        },
+        6..8 => {
+            let at = supervisor.find_service(&name).map_or(switch, |(switch, _)| switch);
+            let wanted = any_chain(random, at.clone());
+            match random.below(3) {
+                0 => {
+                    supervisor.set_chain(&at, &chain, CreateChain { name: chain.clone(), ..wanted }).map(drop)
+                }
+                _ => supervisor.create_chain(wanted).map(drop),
+            }
+        }
+        _ => {
+            let at = supervisor.find_service(&name).map_or(switch, |(switch, _)| switch);
+            supervisor.remove_chain(&at, &chain)
+        }
+    }
+}
+
+/// Lets instances that are drained go now, and not when the daemon's own thread looks.
+fn settle(bed: &TestBed) {
+    bed.fail_commits(false);
+    until("drained instances are gone", || {
+        bed.look_at_services(Time::from(SystemTime::now() + Duration::from_secs(5)));
+        let switches = bed.0.switches();
+        let mut services = switches.values().flat_map(|stored| &stored.steering.services);
+        services.all(|service| service.instances.iter().all(|instance| instance.drain_until.is_none()))
+    });
 }
 
 /// An operation on a box.
@@ -361,6 +498,7 @@ fn a_failed_operation_changes_nothing() {
         if has_ended {
             until("there is another fabric", || bed.has_whole_fabric());
         }
+        settle(&bed);
         let after = views(&bed);
         assert_agreement(&after);
         assert_attached(&bed, &after);

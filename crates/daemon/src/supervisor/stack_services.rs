@@ -12,8 +12,8 @@ use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    AddressRange, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService,
-    ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
+    AddressRange, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ReplicaRange,
+    ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
@@ -189,8 +189,12 @@ impl Supervisor {
         plan: &mut StackPlan,
         steering: &mut SteeringPlan,
         there: &StoredService,
-        wanted: CreateService,
+        mut wanted: CreateService,
     ) -> Result<(), OperationError> {
+        // The load decides within the range.
+        if let Some(range) = wanted.auto {
+            wanted.replicas = range.clamp(there.definition.replicas);
+        }
         let name = &wanted.name;
         let instance = self.instance_with_texts(there)?;
         let (text, files) = (instance.configuration.as_str(), instance.files.as_slice());
@@ -214,6 +218,18 @@ impl Supervisor {
         if before != after {
             found.differences.push(format!("replicas {before} -> {after}"));
         }
+        let is_scaled = before != after || there.definition.auto != wanted.auto;
+        if there.definition.auto != wanted.auto {
+            let shown =
+                |auto: Option<ReplicaRange>| auto.map_or_else(|| "none".into(), |range| range.to_string());
+            let change =
+                format!("range of replicas {} -> {}", shown(there.definition.auto), shown(wanted.auto));
+            found.differences.push(change);
+        }
+        if there.definition.dead_after_ms != wanted.dead_after_ms {
+            found.change = true;
+            found.differences.push("dead_after".into());
+        }
         if found.replace {
             plan.record(ChangeAction::Replace, name, &found.differences);
             steering.first.push(SteeringStep::Remake(Box::new(wanted)));
@@ -233,12 +249,13 @@ impl Supervisor {
             };
             steering.first.push(SteeringStep::Reload(name.clone(), Box::new(install)));
         }
-        let name = wanted.name.clone();
+        let (name, auto) = (wanted.name.clone(), wanted.auto);
         if found.change {
             steering.first.push(SteeringStep::Alter(Box::new(wanted)));
         }
-        if before != after {
-            steering.first.push(SteeringStep::Scale(name, after));
+        if is_scaled {
+            let request = ScaleService { replicas: Some(after), auto, drain_seconds: DRAIN_SECONDS };
+            steering.first.push(SteeringStep::Scale(name, request));
         }
         Ok(())
     }
@@ -314,17 +331,16 @@ impl Supervisor {
                 for managed in self.boxes_of_service(&stored) {
                     self.alter(operation, &managed, &wanted.instance)?;
                 }
-                let replicas = stored.definition.replicas;
+                let (replicas, auto) = (stored.definition.replicas, stored.definition.auto);
+                // The fabric gets what it has to know.
                 self.change_steering(operation, &switch, |steering| {
-                    if let Some(stored) = steering.service_mut(&wanted.name) {
-                        stored.definition = without_texts(CreateService { replicas, ..*wanted });
+                    if let Some(stored) = steering.service_mut(&wanted.name.clone()) {
+                        stored.definition = without_texts(CreateService { replicas, auto, ..*wanted });
                     }
                 })
             }
             SteeringStep::Reload(name, install) => self.reload(operation, &name, &install),
-            SteeringStep::Scale(name, replicas) => {
-                self.scale(operation, &name, ScaleService { replicas, drain_seconds: DRAIN_SECONDS })
-            }
+            SteeringStep::Scale(name, request) => self.scale(operation, &name, request, None),
             SteeringStep::RemoveServices(names) => self.unmake_services(operation, &names),
             SteeringStep::MakeChain(wanted) => self.make_chain(operation, wanted, Some(stack)),
             SteeringStep::SetChain(wanted) => self.change_chain(operation, wanted),

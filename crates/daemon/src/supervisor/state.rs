@@ -6,6 +6,7 @@ use super::function_sockets::FunctionSockets;
 use super::hop_meter::HopMeter;
 use super::image_table::ImageTable;
 use super::link_table::Links;
+use super::load_watch::LoadWatch;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
@@ -130,6 +131,8 @@ pub(super) struct SupervisorState {
     pub(crate) audit: Audit,
     pub(super) meter: Mutex<RateMeter>,
     pub(super) hops: Mutex<HopMeter>,
+    /// What was seen of the services that are scaled by their load.
+    load_watch: Mutex<LoadWatch>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
     /// The sockets at which functions join services.
@@ -192,6 +195,10 @@ impl SupervisorState {
 
     pub(super) fn hops(&self) -> MutexGuard<'_, HopMeter> {
         lock(&self.hops)
+    }
+
+    pub(super) fn load_watch(&self) -> MutexGuard<'_, LoadWatch> {
+        lock(&self.load_watch)
     }
 
     pub(super) fn fetching(&self) -> MutexGuard<'_, ()> {
@@ -329,6 +336,7 @@ impl Supervisor {
             audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
             meter: Mutex::default(),
             hops: Mutex::default(),
+            load_watch: Mutex::default(),
             claims: Claims::default(),
             function_sockets: FunctionSockets::new(settings.function_folder.clone()),
             change: Mutex::default(),

@@ -110,6 +110,7 @@ impl Supervisor {
         let service = |stored: &StoredService| ServiceDefinition {
             name: stored.definition.name.clone(),
             faces: stored.definition.faces,
+            dead_after_ms: stored.definition.dead_after_ms,
             destinations: stored.definition.may_send_to.iter().cloned().collect::<Vec<Destination>>(),
             // The store may have set a box aside.
             instances: stored

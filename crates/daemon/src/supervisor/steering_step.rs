@@ -1,7 +1,7 @@
 //! The steps of applying a stack that concern services and chains.
 
 use crate::store::StoredSteering;
-use api::{ChainName, CreateChain, CreateService, Install, ServiceName, SwitchName};
+use api::{ChainName, CreateChain, CreateService, Install, ScaleService, ServiceName, SwitchName};
 
 /// A step of applying a stack that concerns services or chains.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) enum SteeringStep {
     /// Changes settings of instances that may be running.
     Alter(Box<CreateService>),
     Reload(ServiceName, Box<Install>),
-    Scale(ServiceName, u16),
+    Scale(ServiceName, ScaleService),
     /// Removes services, all at once, because they may send to each other.
     RemoveServices(Vec<ServiceName>),
     MakeChain(CreateChain),

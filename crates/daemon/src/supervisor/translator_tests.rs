@@ -38,6 +38,8 @@ fn service(replicas: u16) -> CreateService {
         container: false,
         may_send_to: Default::default(),
         translation: Some(translation(4, &[])),
+        dead_after_ms: None,
+        auto: None,
     }
 }
 
@@ -58,7 +60,7 @@ fn bed() -> TestBed {
 }
 
 fn scale(bed: &TestBed, replicas: u16) -> Result<ServiceStatus, OperationError> {
-    bed.scale_service(&nat(), ScaleService { replicas, drain_seconds: 100 })
+    bed.scale_service(&nat(), ScaleService { replicas: Some(replicas), auto: None, drain_seconds: 100 })
 }
 
 fn refused<T: std::fmt::Debug>(result: Result<T, OperationError>) -> String {

@@ -9,7 +9,7 @@ use crate::error::OperationError;
 use crate::limits::{ACCOUNT_TIMEOUT, ACCOUNTS_TIMEOUT};
 use crate::network::NetworkAccount;
 use boundary::Stats;
-use model::{AccountPlace, AccountRow, BoxName, SwitchName};
+use model::{AccountPlace, AccountRow, BoxName, ServiceName, SwitchName};
 use reason::{Name, Reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use switch::RingBooks;
 pub(crate) struct AccountFilter<'a> {
     pub(crate) boxes: Option<&'a [BoxName]>,
     pub(crate) switches: Option<&'a [SwitchName]>,
+    /// Also services and chains.
+    pub(crate) services: bool,
 }
 
 /// How often the reading is repeated if a box starts or ends meanwhile.
@@ -56,9 +58,16 @@ impl Fabric {
             };
             if words.iter().all(same) || readings == MAX_READINGS {
                 let mut rows = network_rows(filter, &before, &after);
-                for (name, word) in &words {
-                    rows.extend(box_rows(name, [words_before.get(name), Some(word)], [&before, &after]));
+                let box_rows: BTreeMap<&BoxName, Vec<AccountRow>> = words
+                    .iter()
+                    .map(|(name, word)| {
+                        (name, box_rows(name, [words_before.get(name), Some(word)], [&before, &after]))
+                    })
+                    .collect();
+                if filter.services {
+                    rows.extend(service_rows(&before.services, &box_rows));
                 }
+                rows.extend(box_rows.into_values().flatten());
                 return Ok(rows);
             }
         }
@@ -97,6 +106,7 @@ fn network_rows(filter: AccountFilter, before: &NetworkAccount, after: &NetworkA
     let box_ports = &before.box_ports;
     let is_shown = |row: &AccountRow| match &row.place {
         AccountPlace::Switch { switch } => has_switch(switch),
+        AccountPlace::Chain { switch, .. } => filter.services && has_switch(switch),
         AccountPlace::Port { switch, port } => {
             has_switch(switch) || box_ports.get(&(switch.clone(), port.clone())).is_some_and(&has_box)
         }
@@ -115,6 +125,64 @@ fn network_rows(filter: AccountFilter, before: &NetworkAccount, after: &NetworkA
 /// Packets that came into a place or were made there.
 fn passed(row: &AccountRow) -> u64 {
     row.incoming.unwrap_or(0).saturating_add(row.made)
+}
+
+/// The rows of the services whose instances are all asked for: sums over these.
+fn service_rows(
+    services: &BTreeMap<ServiceName, Vec<BoxName>>,
+    boxes: &BTreeMap<&BoxName, Vec<AccountRow>>,
+) -> Vec<AccountRow> {
+    let of = |(service, instances): (&ServiceName, &Vec<BoxName>)| {
+        let all: Option<Vec<&Vec<AccountRow>>> = instances.iter().map(|name| boxes.get(name)).collect();
+        let is_ring = |row: &&AccountRow| {
+            matches!(row.place, AccountPlace::ReceiveRing { .. } | AccountPlace::TransmitRing { .. })
+        };
+        // What passed the rings is taken from what the boxes report.
+        let (rings, boxes): (Vec<_>, Vec<_>) = all?.into_iter().flatten().partition(is_ring);
+        let rows = boxes.into_iter().chain(rings);
+        let place = AccountPlace::Service { service: service.clone() };
+        Some(rows.fold(AccountRow::new(place), add_to_service).compare())
+    };
+    services.iter().filter_map(of).collect()
+}
+
+/// Adds a row of an instance to that of its service. What comes in and goes out is what the host put into rings and took out;
+/// what a box read from files was made there, and what it wrote was delivered.
+fn add_to_service(mut sum: AccountRow, row: &AccountRow) -> AccountRow {
+    let and = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+    // A number that a box did not report makes the difference unknown.
+    let unknown = row.incoming.is_none() || row.out.is_none() || row.waiting.is_none();
+    let (incoming, out) = (row.incoming.unwrap_or(0), row.out.unwrap_or(0));
+    match row.place {
+        AccountPlace::ReceiveRing { .. } => {
+            sum.incoming = and(sum.incoming, row.incoming);
+            sum.made = sum.made.saturating_sub(out);
+        }
+        AccountPlace::TransmitRing { .. } => {
+            sum.out = and(sum.out, row.out);
+            sum.delivered = sum.delivered.saturating_sub(incoming);
+        }
+        AccountPlace::Ended { .. } => {
+            sum.incoming = and(sum.incoming, row.incoming);
+            sum.out = and(sum.out, row.out);
+        }
+        _ => {
+            sum.made = sum.made.saturating_add(incoming);
+            sum.delivered = sum.delivered.saturating_add(out);
+        }
+    }
+    sum.waiting = if unknown { None } else { and(sum.waiting, row.waiting) };
+    sum.made = sum.made.saturating_add(row.made);
+    sum.discarded = sum.discarded.saturating_add(row.discarded);
+    sum.delivered = sum.delivered.saturating_add(row.delivered);
+    sum.consumed = sum.consumed.saturating_add(row.consumed);
+    for (reason, count) in &row.lost {
+        let all: &mut u64 = sum.lost.entry(reason.clone()).or_default();
+        *all = all.saturating_add(*count);
+    }
+    (sum.own_word, sum.estimated) = (sum.own_word | row.own_word, sum.estimated | row.estimated);
+    sum.moved = sum.moved.saturating_add(row.moved);
+    sum
 }
 
 /// The rows of a box: its rings, its inside, and its earlier runs. The network was read before the box's last word.

@@ -15,6 +15,7 @@ mod of_service;
 mod operations;
 mod prepare;
 mod report;
+mod silence;
 mod state;
 mod switching;
 mod template;

@@ -2,10 +2,10 @@
 
 use super::attach::Network;
 use super::records::{Endpoint, PortRecord};
-use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, SwitchName};
+use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, ServiceName, SwitchName};
 use protocol::fabric::LinkEnd;
 use std::collections::BTreeMap;
-use switch::{Counters, LinkBooks, PortBooks, REASONS, Reason, RingBooks};
+use switch::{ChainBooks, Counters, ForwardingMode, LinkBooks, PortBooks, REASONS, Reason, RingBooks};
 
 /// What the thread that moves packets counted, between two rounds.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct NetworkAccount {
     pub(crate) rings: BTreeMap<(BoxName, u8), RingBooks>,
     /// The boxes behind ports of switches.
     pub(crate) box_ports: BTreeMap<(SwitchName, PortName), BoxName>,
+    /// The services, with the boxes that are their instances.
+    pub(crate) services: BTreeMap<ServiceName, Vec<BoxName>>,
     /// The rings of the boxes' earlier runs, of all ports together. What waits is what was lost.
     pub(crate) ended: BTreeMap<BoxName, RingBooks>,
 }
@@ -37,6 +39,11 @@ impl Network {
         let names: Vec<SwitchName> = self.switch_names().cloned().collect();
         for name in &names {
             self.account_of_switch(name, &mut account.rows);
+            self.account_of_chains(name, &mut account.rows);
+        }
+        for service in self.switches.iter().flat_map(|record| &record.services.definition.services) {
+            let instances = service.instances.iter().map(|instance| instance.name.clone());
+            account.services.insert(service.name.clone(), instances.collect());
         }
         account.rows.extend(self.links());
         account.rows.extend(self.pipe_rows());
@@ -78,6 +85,30 @@ impl Network {
             lost: lost(&books.counters, |reason| !PORT_REASONS.contains(&reason)),
             ..AccountRow::new(AccountPlace::Switch { switch: name.clone() })
         });
+    }
+
+    /// The chains of a steering switch.
+    fn account_of_chains(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {
+        let Ok((record, runner)) = self.record_and_runner(name) else { return };
+        let ForwardingMode::Steering(steering) = runner.switch().forward_mut() else { return };
+        for chain in &record.services.definition.chains {
+            let number = record.services.chains.get(&chain.name);
+            let Some(books) = number.and_then(|number| steering.chains().books(*number)) else { continue };
+            let ChainBooks { entered, returned, sent, left, elsewhere, no_instance, congested, dropped } =
+                books;
+            let lost = [
+                (Reason::NO_INSTANCE, no_instance),
+                (Reason::CONGESTED, congested),
+                (Reason::FUNCTION_DROP, dropped),
+            ];
+            let lost = lost.into_iter().filter(|(_, count)| *count > 0);
+            rows.push(AccountRow {
+                incoming: Some(entered.saturating_add(returned)),
+                out: Some(sent.saturating_add(left).saturating_add(elsewhere)),
+                lost: lost.map(|(reason, count)| (reason.name().to_string(), count)).collect(),
+                ..AccountRow::new(AccountPlace::Chain { switch: name.clone(), chain: chain.name.clone() })
+            });
+        }
     }
 
     /// The pipes between ports of switches, each once.

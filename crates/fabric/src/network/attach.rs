@@ -1,13 +1,16 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::ended_flows::EndedFlows;
-use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
+use super::records::{
+    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, Silent, SwitchRecord,
+};
 use crate::error::{OperationError, PortError};
 use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
 use sandbox::{EventFd, SharedRegion};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use switch::driver::PortSlot;
 use switch::{BoxPipe, Capture, Captures, ForwardingMode, RingBooks, StaticTable, SwitchRunner};
 
@@ -30,6 +33,8 @@ pub(crate) struct Network {
     pub(super) agent_bell: Arc<EventFd>,
     /// Who learns of flows that ended by a timeout.
     pub(super) ended_flows: Option<EndedFlows>,
+    /// Who learns of instances that stand still.
+    pub(super) silent: Option<SyncSender<Silent>>,
 }
 
 impl Network {
@@ -43,6 +48,7 @@ impl Network {
             next_switch: 1,
             agent_bell: Arc::new(EventFd::new().map_err(|error| error.cause)?),
             ended_flows: None,
+            silent: None,
         })
     }
 

@@ -149,9 +149,11 @@ impl Network {
     fn packet_out(&mut self, number: u64, packet: &PacketOut) -> Result<(), AgentFault> {
         let (record, runner) = self.controlled_runner(number)?;
         let now = runner.now();
-        let key = u16::try_from(packet.in_port).ok().map(PortKey);
         let ids: BTreeMap<PortKey, PortId> = port_ids(record);
+        let key = u16::try_from(packet.in_port).ok().map(PortKey);
         let from = key.and_then(|key| ids.get(&key).copied());
+        // The controller itself is no port.
+        let in_port = Some(packet.in_port).filter(|port| *port <= flow_table::port_number::MAX);
         let steps: Vec<PacketOutStep> = packet
             .actions
             .iter()
@@ -166,7 +168,7 @@ impl Network {
         steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?.check_packet_out(&steps)?;
         runner.inject(from, |forward, outcome| {
             if let ForwardingMode::Steering(steering) = forward {
-                steering.packet_out(key, &steps, &packet.data, now, outcome);
+                steering.packet_out(in_port, &steps, &packet.data, now, outcome);
             }
         });
         Ok(())
@@ -544,7 +546,7 @@ fn meter_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
 }
 
 fn packet_in(packet: ControllerPacket) -> PacketForController {
-    let port = packet.in_port.map_or(flow_table::port_number::CONTROLLER, |key| key.0.into());
+    let port = packet.in_port.unwrap_or(flow_table::port_number::CONTROLLER);
     let mut fields = Match::any();
     for (field, value) in [
         (Field::InPort, u128::from(port)),

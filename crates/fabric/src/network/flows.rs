@@ -2,6 +2,7 @@
 
 use super::attach::Network;
 use super::ended_flows::EndedFlows;
+use super::faces::prepare_faces;
 use super::numbers::chain_number;
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
@@ -79,7 +80,10 @@ impl Network {
         let Ok(steering) = steering(switch, runner) else { return Ok(()) };
         let named = port_key(record, name).map(|key| steering.set_port_key(id, key));
         match named {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                prepare_faces(record, runner);
+                Ok(())
+            }
             failed => {
                 self.drop_port(switch, name);
                 failed.and(Err(malformed("the flows name too many ports")))

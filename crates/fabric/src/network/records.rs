@@ -9,7 +9,7 @@ use protocol::fabric::SteeringDefinition;
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, FunctionPort, PortSlot};
 use switch::{BoxPipe, Captures, Driver, PortId, PortKey, RingBooks};
 
@@ -156,4 +156,17 @@ pub(super) enum Endpoint {
     Switch { switch: SwitchName, port: PortName, slot: PortSlot<Arc<SharedRegion>> },
     /// At a pipe. If it has no name, the port is attached to nothing and the pipe has no other end.
     Pipe { pipe: BoxPipe<Arc<SharedRegion>>, side: usize, link: usize, name: Option<PipeName> },
+}
+
+/// An instance that took none of the packets that wait for it.
+#[derive(Debug)]
+pub(crate) struct Silent {
+    /// The service.
+    pub(crate) service: ServiceName,
+    /// The box.
+    pub(crate) name: BoxName,
+    /// Packets that wait for it.
+    pub(crate) waiting: u64,
+    /// For how long it took none.
+    pub(crate) time: Duration,
 }

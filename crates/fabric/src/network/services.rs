@@ -1,6 +1,7 @@
 //! Services and chains of steering switches.
 
 use super::attach::Network;
+use super::faces::prepare_faces;
 use super::flows::{malformed, port_key, steering};
 use super::functions::{counters, fill_in};
 use super::numbers::{chains_of_flows, number};
@@ -17,7 +18,7 @@ use model::{
     MappedProtocol, RefusedTuples, ServiceName, StaticMapping, SwitchName, TranslationStatus,
 };
 use packet::protocol;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use switch::{
     ChainPlan, ChainsPlan, DestinationPlan, FlowEnd, HopCounters, InstancePlan, MappingPlan, PortKey,
     RangePlan, ServicePlan, Steering, TranslationPlan,
@@ -135,7 +136,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
     number(&mut record.services.chains, &chains, MAX_CHAINS)?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
-    for ServiceDefinition { name, faces, destinations, instances, translation } in &definition.services {
+    for ServiceDefinition { name, faces, destinations, instances, translation, .. } in &definition.services {
         let slots = record.services.slots.entry(name.clone()).or_default();
         let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
         let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
@@ -199,11 +200,8 @@ impl SwitchRecord {
                 Destination::Port(name) => Some(name.clone()),
                 Destination::Service(_) => None,
             }));
-            for instance in &service.instances {
-                let port = |number: u8| format!("{}.{number}", instance.name).parse().ok();
-                ports.extend(service.faces.ports().filter_map(port));
-            }
         }
+        ports.extend(self.faces());
         ports
     }
 }
@@ -223,6 +221,7 @@ impl Network {
         let result = match plan(record, &definition) {
             Ok(plan) => {
                 steering.set_chains(&plan);
+                prepare_faces(record, runner);
                 Ok(())
             }
             Err(error) => {
@@ -241,10 +240,12 @@ impl Network {
     /// The state of the services and chains of a steering switch.
     pub(crate) fn steering_reply(&mut self, switch: &SwitchName) -> Result<SteeringReply, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
+        let waiting = record.waiting(runner);
         let steering = steering(switch, runner)?;
         let SwitchRecord { services: record, .. } = record;
-        let instances =
-            |service: &ServiceDefinition| (service.name.clone(), instances(record, steering, service));
+        let instances = |service: &ServiceDefinition| {
+            (service.name.clone(), instances(record, steering, service, &waiting))
+        };
         let services = record.definition.services.iter().map(instances).collect();
         let chains = record.definition.chains.iter().map(|chain| chain_status(record, steering, chain));
         Ok(SteeringReply { services, chains: chains.collect() })
@@ -255,6 +256,7 @@ fn instances(
     record: &ServiceRecord,
     steering: &Steering,
     service: &ServiceDefinition,
+    waiting: &BTreeMap<BoxName, u64>,
 ) -> Vec<InstanceStatus> {
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
     let found = steering.chains().instances(*number);
@@ -280,6 +282,8 @@ fn instances(
                     no_room: found.refused.no_room,
                 },
             }),
+            waiting: waiting.get(&instance.name).copied().unwrap_or(0),
+            lost: found.lost,
         })
     };
     service.instances.iter().filter_map(status).collect()

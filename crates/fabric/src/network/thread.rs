@@ -106,11 +106,13 @@ fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(ROUNDS_PER_EXPIRY) {
             network.expire_flows();
+            network.look_for_silence();
         }
         if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
             idle = Instant::now();
         } else if idle.elapsed() >= spin_time {
-            let most = network.expire_flows().map_or(MAX_WAIT, |due| due.min(MAX_WAIT));
+            let due = [network.expire_flows(), network.look_for_silence(), Some(MAX_WAIT)];
+            let most = due.into_iter().flatten().min().unwrap_or(MAX_WAIT);
             switch::wait(&mut network.runners, Some(wake_event.as_fd()), most);
             idle = Instant::now();
         } else {

@@ -71,7 +71,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Traffic(order) => done(&order, fabric.traffic()),
         Order::Account(order) => {
             let (boxes, switches) = (order.boxes.as_deref(), order.switches.as_deref());
-            done(&order, fabric.account(AccountFilter { boxes, switches }))
+            done(&order, fabric.account(AccountFilter { boxes, switches, services: order.services }))
         }
         Order::LinkEnds(order) => done(&order, fabric.link_ends()),
         Order::Capture(order) => {

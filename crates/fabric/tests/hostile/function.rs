@@ -50,6 +50,7 @@ fn world() -> World {
         destinations: vec!["nf".parse().expect("a destination"), "port:x".parse().expect("a destination")],
         instances: Vec::new(),
         translation: None,
+        dead_after_ms: None,
     };
     let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
     client.ask(orders::SetSteering { switch: switch.clone(), steering }).expect("a service");

@@ -4,8 +4,8 @@
 
 use fabric::{Fabric, Settings, serve};
 use model::{
-    Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, Limits, PortRequest, Ring, Sandbox,
-    Size, SwitchMode, SwitchName, Time,
+    Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, Limits, PortRequest, Restart, Ring,
+    Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::Channel;
 use protocol::fabric::{
@@ -61,6 +61,7 @@ impl TestBed {
         let definition = CreateBox {
             sandbox: Sandbox::Process,
             memory: Size(16 << 20),
+            restart: Restart::OnFailure,
             // More slots than packets are sent at once.
             ring: Ring::try_from(2048).unwrap(),
             ports: ports.collect(),
@@ -155,6 +156,7 @@ pub(crate) fn service(
         faces: faces.parse().unwrap(),
         destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
         instances: instances.iter().map(instance).collect(),
+        dead_after_ms: None,
         translation: None,
     }
 }

@@ -5,7 +5,7 @@ use flow_table::{Bucket, GroupType, MeterDefinition};
 use crate::ErrorCode;
 use crate::action::MAX_GROUP;
 use crate::bucket::{
-    group_type_number, meter_flags, read_buckets, read_group_type, read_meter, write_bands, write_buckets,
+    group_type_number, read_buckets, read_group_type, read_meter, write_bands, write_buckets,
 };
 use crate::wire::{Reader, Writer};
 
@@ -129,7 +129,7 @@ impl MeterMod {
             Self::Modify(meter, definition) => (MODIFY, *meter, Some(definition)),
             Self::Delete(meter) => (DELETE, meter.unwrap_or(ALL_METERS), None),
         };
-        writer.u16(command).u16(definition.map_or(0, meter_flags)).u32(meter);
+        writer.u16(command).u16(definition.map_or(0, |definition| definition.flags)).u32(meter);
         write_bands(writer, definition.map_or(&[][..], |definition| &definition.bands));
     }
 }

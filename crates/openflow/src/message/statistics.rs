@@ -8,7 +8,7 @@ use super::flow::{read_flags, write_flags};
 use super::time::{read_duration, read_timeout, write_duration, write_timeout};
 use crate::ErrorCode;
 use crate::bucket::{
-    group_type_number, meter_flags, read_buckets, read_group_type, read_meter, write_bands, write_buckets,
+    group_type_number, read_buckets, read_group_type, read_meter, write_bands, write_buckets,
 };
 use crate::fields::{read_match, write_match};
 use crate::instruction::{read_instructions, write_instructions};
@@ -443,7 +443,7 @@ impl MeterConfig {
 
     pub(crate) fn write(&self, writer: &mut Writer) {
         let start = writer.len();
-        writer.u16(0).u16(meter_flags(&self.definition)).u32(self.meter);
+        writer.u16(0).u16(self.definition.flags).u32(self.meter);
         write_bands(writer, &self.definition.bands);
         writer.set_length(start, start);
     }

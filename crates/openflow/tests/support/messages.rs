@@ -212,7 +212,13 @@ fn definition(random: &mut Random) -> MeterDefinition {
         let band_type = if flip(random) { BandType::Drop } else { remark };
         Band { band_type, rate: random.next() as u32, burst: random.below(3) }
     };
-    MeterDefinition { by_packets: flip(random), bands: list(random, 4, band) }
+    // Any flags but both units.
+    let flags = [0, 1, 2][random.below(3) as usize] | (random.below(4) as u16) << 2;
+    let mut bands = list(random, 4, band);
+    if flags & MeterDefinition::BURST == 0 {
+        bands.iter_mut().for_each(|band| band.burst = 0);
+    }
+    MeterDefinition { flags, bands }
 }
 
 fn meter_mod(random: &mut Random) -> MeterMod {

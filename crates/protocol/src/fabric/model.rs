@@ -248,6 +248,9 @@ pub struct ServiceDefinition {
     pub destinations: Vec<Destination>,
     /// Its instances: boxes whose ports at the faces are attached to the switch.
     pub instances: Vec<InstanceDefinition>,
+    /// Milliseconds after which an instance counts as dead that takes none of the packets that wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_after_ms: Option<u32>,
     /// Set if it is a translator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationDefinition>,

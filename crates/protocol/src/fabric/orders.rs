@@ -244,6 +244,9 @@ orders! {
         boxes: Option<Vec<BoxName>>,
         /// The switches, with their ports and links; absent: all.
         switches: Option<Vec<SwitchName>>,
+        /// Also services and chains, which earlier versions do not know.
+        #[serde(default)]
+        services: bool,
     } -> Vec<AccountRow>;
 
     /// What passed the ends of links to other fabrics.

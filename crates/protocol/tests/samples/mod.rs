@@ -82,6 +82,7 @@ fn steering() -> SteeringDefinition {
                 draining: true,
                 range: Some("203.0.113.1:1024-2047".parse().expect("a range")),
             }],
+            dead_after_ms: Some(200),
             translation: Some(TranslationDefinition {
                 mappings: vec!["tcp 203.0.113.1:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
             }),
@@ -254,6 +255,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
                 name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new(),
+                waiting: 2, lost: 4,
                 translation: Some(TranslationStatus {
                     range: "203.0.113.1:1024-2047".parse().expect("a range"),
                     learnt: 5,
@@ -280,7 +282,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))]),
             steering: BTreeMap::from([(switch(), SteeringStatus { flows: 3, ..SteeringStatus::default() })])
         };
-        Account { boxes: Some(vec![name()]), switches: None } => Vec::<AccountRow>::new();
+        Account { boxes: Some(vec![name()]), switches: None, services: true } => Vec::<AccountRow>::new();
         LinkEnds {} => vec![LinkEnd {
             switch: switch(), port: port_name(), far_switch: switch(), far_port: port_name(), link: 4, sent: 3,
             received: 2, waiting: 1

@@ -3,6 +3,7 @@
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use crate::books::RingBooks;
+use crate::silence::Progress;
 use boundary::{BufferTags, HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 use std::sync::Arc;
 
@@ -182,6 +183,11 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
     fn is_crowded(&mut self) -> bool {
         let mark = self.port.slots() / 4;
         self.port.room(mark).is_ok_and(|room| room < mark)
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        let RingBooks { put, waiting_to_box: waiting, .. } = self.rings();
+        Some(Progress { waiting, taken: put.saturating_sub(waiting) })
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

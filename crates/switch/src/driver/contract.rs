@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::books::LinkBooks;
+use crate::silence::Progress;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -133,6 +134,11 @@ pub trait Driver: Send {
         false
     }
 
+    /// What waits for the other end and what it took, if the driver knows.
+    fn progress(&mut self) -> Option<Progress> {
+        None
+    }
+
     /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
     fn waiting(&self) -> u64 {
         0
@@ -206,6 +212,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn is_crowded(&mut self) -> bool {
         (**self).is_crowded()
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        (**self).progress()
     }
 
     fn waiting(&self) -> u64 {

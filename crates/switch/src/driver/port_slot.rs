@@ -4,6 +4,7 @@ use super::boxed::BoxPort;
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use crate::books::RingBooks;
+use crate::silence::Progress;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -77,6 +78,10 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
 
     fn is_crowded(&mut self) -> bool {
         self.lock().as_mut().is_some_and(Driver::is_crowded)
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        self.lock().as_mut().and_then(Driver::progress)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

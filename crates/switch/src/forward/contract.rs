@@ -117,6 +117,9 @@ pub trait Forward: Send {
     /// Notes whether the other end of a port has little room left.
     fn set_crowded(&mut self, _port: PortId, _is_crowded: bool) {}
 
+    /// Notes whether the function at the other end of a port stands still.
+    fn set_silent(&mut self, _port: PortId, _is_silent: bool) {}
+
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
 }
@@ -174,6 +177,10 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
         (**self).set_crowded(port, is_crowded);
+    }
+
+    fn set_silent(&mut self, port: PortId, is_silent: bool) {
+        (**self).set_silent(port, is_silent);
     }
 
     fn count_lost(&mut self, tag: u64) {

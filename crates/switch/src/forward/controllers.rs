@@ -4,7 +4,7 @@
 //! removed entries are counted.
 
 use super::contract::Outcome;
-use super::flow::{MAX_PORT_KEYS, PortKey};
+use super::flow::MAX_PORT_KEYS;
 use flow_table::{
     Action, FlowModError, FlowRemoved, GroupError, Groups, Key, MeterError, Meters, Output, Owner, PathId,
 };
@@ -52,8 +52,8 @@ pub struct ControllerPacket {
     pub table: u8,
     /// The cookie of that entry; `u64::MAX` if there is none.
     pub cookie: u64,
-    /// The port that it came from.
-    pub in_port: Option<PortKey>,
+    /// The number of the port that it came from; that of the service if an instance sent it.
+    pub in_port: Option<u32>,
     /// The metadata when its processing ended.
     pub metadata: u64,
     /// Its tunnel.
@@ -66,7 +66,7 @@ pub struct ControllerPacket {
 
 impl ControllerPacket {
     /// A frame that no entry matches.
-    pub(super) fn of_miss(in_port: Option<PortKey>, frame: &[u8]) -> Self {
+    pub(super) fn of_miss(in_port: Option<u32>, frame: &[u8]) -> Self {
         Self {
             reason: PacketReason::TableMiss,
             table: 0,
@@ -229,4 +229,6 @@ impl Controllers {
 pub(super) struct Pending {
     pub(super) key: Key,
     pub(super) path: PathId,
+    /// How often the frame was looked up after a function had it.
+    pub(super) lookups: u8,
 }

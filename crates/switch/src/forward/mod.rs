@@ -4,6 +4,8 @@ mod chains;
 mod contract;
 mod controllers;
 mod flow;
+mod ingress;
+mod ingress_flows;
 mod learning;
 mod mode;
 mod openflow;
@@ -12,8 +14,8 @@ mod static_table;
 mod steering;
 
 pub use chains::{
-    ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, InstanceStatus,
-    MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan, RefusedTuples, ServicePlan, TranslationPlan,
+    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan,
+    InstanceStatus, MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan, RefusedTuples, ServicePlan, TranslationPlan,
 };
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};

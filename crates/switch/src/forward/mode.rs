@@ -95,6 +95,12 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn set_silent(&mut self, port: PortId, is_silent: bool) {
+        if let Self::Steering(steering) = self {
+            steering.set_silent(port, is_silent);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         if let Self::Steering(steering) = self {
             steering.count_lost(tag);

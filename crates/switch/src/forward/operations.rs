@@ -4,12 +4,13 @@ use super::chains::{Chains, Step};
 use super::contract::{Decision, Outcome, Target};
 use super::controllers::{ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending};
 use super::flow::PortKey;
+use super::ingress::{self, ingress_of, service_of};
 use super::learning::LearningBridge;
-use super::steering::{NO_PORT_KEY, Steering, address};
+use super::steering::{Steering, address};
 use crate::port::PortId;
 use flow_table::{
-    Action, Effects, FrameBuffer, GroupContext, Ingress, Key, LastEntry, MeterVerdict, Operation, Output,
-    OutputState, PathId, Performed, TABLES, perform,
+    Action, Effects, FrameBuffer, GroupContext, Key, LastEntry, MeterVerdict, Operation, Output, OutputState,
+    PathId, Performed, TABLES, perform,
 };
 use reason::Reason;
 use std::time::Duration;
@@ -20,6 +21,17 @@ const MAX_GROUPS_OF_FRAME: usize = 64;
 /// The seed of the hash that selects buckets of groups: it need not be secret, because a bucket of a flow costs nothing.
 const GROUP_SEED: u64 = 0;
 
+/// Where a frame comes from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
+    /// The port of the switch.
+    port: Option<PortId>,
+    /// The number of its ingress port.
+    number: Option<u32>,
+    /// How often it was looked up after a function had it.
+    lookups: u8,
+}
+
 /// What the operations on one frame do beyond it.
 struct Outputs<'a> {
     controllers: &'a mut Controllers,
@@ -28,8 +40,7 @@ struct Outputs<'a> {
     chains: &'a mut Chains,
     flow_seed: u64,
     outcome: &'a mut dyn Outcome,
-    from: Option<PortId>,
-    in_port: Option<PortKey>,
+    origin: Origin,
     now: u64,
     last: Option<LastEntry>,
     /// Groups to process the frame by, as it was at that moment.
@@ -50,7 +61,14 @@ impl Effects for Outputs<'_> {
                 Some(port) => Target::Port(port),
                 None => return self.lose(Reason::NO_ROUTE),
             },
-            Output::InPort => Target::Back,
+            Output::InPort => match service_of(self.origin.number) {
+                Some(service) => return self.steer(Output::Service(service.into()), frame),
+                None => Target::Back,
+            },
+            // As to any port from which a frame comes (OpenFlow 1.3.5, 5.12).
+            Output::Service(_) if output.port_number() == self.origin.number => {
+                return self.lose(Reason::SAME_PORT);
+            }
             Output::Flood | Output::All => Target::Flood,
             Output::Normal => return self.bridge(frame),
             Output::Controller { max_length } => {
@@ -83,15 +101,16 @@ impl Outputs<'_> {
 
     /// Sends a frame into a chain, or to an instance of a service.
     fn steer(&mut self, output: Output, frame: &[u8]) {
-        let ingress =
-            Ingress { port: self.in_port.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
-        let flow = Key::extract(frame, &ingress).0.flow_tuple(frame, self.flow_seed);
+        let Origin { number, lookups, .. } = self.origin;
+        let tuple = Key::extract(frame, &ingress_of(number)).0.flow_tuple(frame, self.flow_seed);
+        let flow = (&tuple, lookups);
         let step = match output {
             Output::Chain(chain) => {
-                self.chains.enter_chain(chain as u16, &flow, self.in_port, frame.len(), self.now)
+                let from = number.and_then(|number| u16::try_from(number).ok()).map(PortKey);
+                self.chains.enter_chain(chain as u16, flow, from, frame.len(), self.now)
             }
             Output::Service(service) => {
-                self.chains.enter_service(service as u16, &flow, frame.len(), self.now)
+                self.chains.enter_service(service as u16, flow, frame.len(), self.now)
             }
             _ => Step::LookUp,
         };
@@ -113,7 +132,7 @@ impl Outputs<'_> {
     fn bridge(&mut self, frame: &[u8]) {
         self.has_outcome = true;
         // No port has this number, so that no port counts as the one that the frame came from.
-        let from = self.from.unwrap_or(PortId(u16::MAX));
+        let from = self.origin.port.unwrap_or(PortId(u16::MAX));
         match self.bridge.route(address(frame, 0), from, self.now) {
             Decision::To(port) => self.outcome.send(Target::Port(port), frame),
             Decision::Flood => self.outcome.send(Target::Flood, frame),
@@ -133,7 +152,7 @@ impl Outputs<'_> {
             reason,
             table: self.last.map_or(0, |last| last.table),
             cookie: self.last.map_or(u64::MAX, |last| last.cookie),
-            in_port: self.in_port,
+            in_port: self.origin.number,
             metadata: self.last.map_or(0, |last| last.metadata),
             tunnel: state.tunnel,
             max_length,
@@ -152,29 +171,33 @@ impl Steering {
         now: u64,
         outcome: &mut dyn Outcome,
     ) {
-        let Some(Pending { key, path }) = self.pending.pop_front() else { return };
+        let Some(Pending { key, path, lookups }) = self.pending.pop_front() else { return };
         let mut buffer = FrameBuffer::default();
         buffer.set(frame);
-        let in_port = self.keys.get(usize::from(from.0)).copied().flatten();
+        let port = self.key(from);
+        let number = ingress::number(port, port.and_then(|port| self.chains.role(port)));
+        let origin = Origin { port: Some(from), number, lookups };
         // Lookups of the same batch may have ended the path.
         let path = if self.pipeline.path(path).is_some() { path } else { self.pipeline.look_up(&key) };
-        self.perform_path(path, key, &mut buffer, (Some(from), in_port), now, outcome);
+        self.perform_path(path, key, &mut buffer, origin, now, outcome);
     }
 
-    /// Performs a packet-out message on a frame, as if it had arrived at a port. The actions were
+    /// Performs a packet-out message on a frame, as if it had arrived at the port with this number. The actions were
     /// [checked](Self::check_packet_out).
     pub fn packet_out(
         &mut self,
-        in_port: Option<PortKey>,
+        in_port: Option<u32>,
         steps: &[PacketOutStep],
         frame: &[u8],
         now: u64,
         outcome: &mut dyn Outcome,
     ) {
-        let from = in_port.and_then(|key| self.port(key));
+        let key = in_port.and_then(|number| u16::try_from(number).ok()).map(PortKey);
+        let origin =
+            Origin { port: key.and_then(|key| self.port(key)), number: in_port, ..Origin::default() };
         let mut buffer = FrameBuffer::default();
         buffer.set(frame);
-        let ingress = Ingress { port: in_port.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let ingress = ingress_of(in_port);
         for part in steps.split_inclusive(|step| *step == PacketOutStep::Table) {
             let operations = part.iter().filter_map(|step| match step {
                 PacketOutStep::Perform(action) => Some(Operation::Action(*action)),
@@ -182,7 +205,7 @@ impl Steering {
             });
             let operations: Vec<Operation> = operations.collect();
             let key = Key::extract(buffer.frame(), &ingress).0;
-            let (_, done) = self.run(&operations, None, &key, &mut buffer, (from, in_port), now, outcome);
+            let (_, done) = self.run(&operations, None, &key, &mut buffer, origin, now, outcome);
             if done != Performed::All {
                 return;
             }
@@ -194,7 +217,7 @@ impl Steering {
                 }
                 let path = self.pipeline.look_up(&key);
                 self.pipeline.count(path, 1, buffer.frame().len() as u64, time);
-                self.perform_path(path, key, &mut buffer, (from, in_port), now, outcome);
+                self.perform_path(path, key, &mut buffer, origin, now, outcome);
             }
         }
     }
@@ -205,7 +228,7 @@ impl Steering {
         mut id: PathId,
         mut key: Key,
         buffer: &mut FrameBuffer,
-        (from, in_port): (Option<PortId>, Option<PortKey>),
+        origin: Origin,
         now: u64,
         outcome: &mut dyn Outcome,
     ) {
@@ -215,15 +238,14 @@ impl Steering {
             let Some(path) = self.pipeline.path(id) else { return };
             let (operations, last, is_miss) = (path.operations().to_vec(), path.last(), path.is_miss());
             let resumes = path.resume().is_some();
-            let (has_outcome, done) =
-                self.run(&operations, last, &key, buffer, (from, in_port), now, outcome);
+            let (has_outcome, done) = self.run(&operations, last, &key, buffer, origin, now, outcome);
             had_outcome |= has_outcome;
             if !resumes || done != Performed::All {
                 if is_miss && !had_outcome && done == Performed::All {
                     match self.controllers.is_standalone() {
-                        true => self.run_normal(&key, buffer, (from, in_port), now, outcome),
+                        true => self.run_normal(&key, buffer, origin, now, outcome),
                         false if self.controllers.gets_misses => {
-                            let packet = ControllerPacket::of_miss(in_port, buffer.frame());
+                            let packet = ControllerPacket::of_miss(origin.number, buffer.frame());
                             self.controllers.queue(packet, outcome);
                         }
                         false => outcome.lose(Reason::FLOW_MISS),
@@ -231,9 +253,7 @@ impl Steering {
                 }
                 return;
             }
-            let ingress =
-                Ingress { port: in_port.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
-            key = Key::extract(buffer.frame(), &ingress).0;
+            key = Key::extract(buffer.frame(), &ingress_of(origin.number)).0;
             let Some(next) = self.pipeline.resume(id, &key) else { return };
             let length = buffer.frame().len() as u64;
             self.pipeline.count(next, 1, length, Duration::from_nanos(now));
@@ -245,12 +265,12 @@ impl Steering {
         &mut self,
         key: &Key,
         buffer: &mut FrameBuffer,
-        ports: (Option<PortId>, Option<PortKey>),
+        origin: Origin,
         now: u64,
         outcome: &mut dyn Outcome,
     ) {
         let normal = [Operation::Action(Action::Output(Output::Normal))];
-        self.run(&normal, None, key, buffer, ports, now, outcome);
+        self.run(&normal, None, key, buffer, origin, now, outcome);
     }
 
     /// Performs operations. Returns whether anything became of the frame, and how they ended.
@@ -261,7 +281,7 @@ impl Steering {
         last: Option<LastEntry>,
         key: &Key,
         buffer: &mut FrameBuffer,
-        (from, in_port): (Option<PortId>, Option<PortKey>),
+        origin: Origin,
         now: u64,
         outcome: &mut dyn Outcome,
     ) -> (bool, Performed) {
@@ -274,8 +294,7 @@ impl Steering {
             chains: &mut self.chains,
             flow_seed: self.flow_seed,
             outcome,
-            from,
-            in_port,
+            origin,
             now,
             last,
             groups: Vec::new(),

@@ -11,6 +11,7 @@ use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
+use super::ingress::{ingress_of, number};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::huge_pages;
@@ -22,13 +23,11 @@ use flow_table::{
     RemovalReason, Seed,
 };
 use packet::MacAddr;
+use reason::Reason;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
-
-/// The ingress port in the key of a frame from a port without key. No flow has it.
-pub(super) const NO_PORT_KEY: u32 = u32::MAX;
 
 /// Settings of a steering switch.
 #[derive(Clone, Copy, Debug)]
@@ -70,10 +69,10 @@ impl Default for SteeringSettings {
 
 /// A flow as it is stored.
 #[derive(Debug)]
-struct StoredFlow {
+pub(super) struct StoredFlow {
     /// The flow; its matches have the ingress port.
-    flow: Flow,
-    created: Duration,
+    pub(super) flow: Flow,
+    pub(super) created: Duration,
     /// When its timeouts are looked at next, in nanoseconds.
     deadline: Option<u64>,
 }
@@ -84,7 +83,7 @@ pub struct Steering {
     pub(super) pipeline: Pipeline,
     cache: FlowCache,
     pub(super) fragments: Fragments,
-    flows: BTreeMap<u64, StoredFlow>,
+    pub(super) flows: BTreeMap<u64, StoredFlow>,
     /// The flow of each match and priority.
     pub(super) owners: HashMap<(Match, u16), u64>,
     /// Deadlines in nanoseconds, with the flows.
@@ -106,6 +105,8 @@ pub struct Steering {
     /// Scratch memory: the frames that are looked up, and for each its place in the batch.
     arrivals: [Arrival; MAX_HEADS],
     places: [u8; MAX_HEADS],
+    /// How often each was looked up after a function had it.
+    lookups: [u8; MAX_HEADS],
 }
 
 impl std::fmt::Debug for Steering {
@@ -140,6 +141,7 @@ impl Steering {
             entries,
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
+            lookups: [0; MAX_HEADS],
         }
     }
 
@@ -188,6 +190,7 @@ impl Steering {
     /// Gives the switch other services and chains.
     pub fn set_chains(&mut self, plan: &ChainsPlan) {
         self.chains.set(plan);
+        self.follow_ingress();
     }
 
     /// Services and chains, for reading their counters.
@@ -219,8 +222,9 @@ impl Steering {
             if matching.get(Field::InPort).is_some() {
                 return Err(FlowError::PortInMatch);
             }
-            if let Some(PortKey(key)) = flow.from {
-                *matching = matching.with(Field::InPort, key.into()).map_err(|_| FlowError::PortInMatch)?;
+            if let Some(key) = flow.from {
+                let port = self.ingress_number(key).into();
+                *matching = matching.with(Field::InPort, port).map_err(|_| FlowError::PortInMatch)?;
             }
         }
         let added = flow.matches.iter().try_for_each(|matching| self.add_entry(&flow, *matching, now));
@@ -234,7 +238,7 @@ impl Steering {
         Ok(())
     }
 
-    fn add_entry(&mut self, flow: &Flow, matching: Match, now: Duration) -> Result<(), FlowError> {
+    pub(super) fn add_entry(&mut self, flow: &Flow, matching: Match, now: Duration) -> Result<(), FlowError> {
         let owner = match self.owners.entry((matching, flow.priority)) {
             Entry::Occupied(owner) => return Err(FlowError::SameMatch { flow: *owner.get() }),
             Entry::Vacant(owner) => owner,
@@ -254,7 +258,7 @@ impl Steering {
     }
 
     /// Removes the entries that belong to a flow.
-    fn remove_entries(&mut self, flow: &Flow, now: Duration) {
+    pub(super) fn remove_entries(&mut self, flow: &Flow, now: Duration) {
         for matching in &flow.matches {
             let key = (*matching, flow.priority);
             if self.owners.get(&key) == Some(&flow.id) {
@@ -384,6 +388,8 @@ struct Entering {
     /// Its place in the batch.
     at: usize,
     flow: FlowTuple,
+    /// How often it was looked up after a function had it.
+    lookups: u8,
     into: EntryTarget,
 }
 
@@ -422,7 +428,7 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { chains, fragments, ports, arrivals, places, flow_seed, .. } = self;
+        let Self { chains, fragments, ports, arrivals, places, lookups, flow_seed, .. } = self;
         let time = Duration::from_nanos(now);
         heads.iter().for_each(|frame| chains.prefetch(frame.mark));
         let mut count = 0;
@@ -432,16 +438,19 @@ impl Steering {
                 *decision = decided(step, ports);
                 continue;
             }
-            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
+            let (Some(arrival), Some(place), Some(looked_up)) =
+                (arrivals.get_mut(count), places.get_mut(count), lookups.get_mut(count))
+            else {
                 break;
             };
             if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
+            let times = Chains::lookups(frame.mark);
             let step = match step {
                 Step::Service(service) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
-                    chains.enter_service(service, &flow, frame.length, now)
+                    chains.enter_service(service, (&flow, times), frame.length, now)
                 }
                 Step::Leave(identity) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
@@ -454,7 +463,7 @@ impl Steering {
                 continue;
             }
             arrival.length = frame.length as u32;
-            *place = at;
+            (*place, *looked_up) = (at, times);
             count += 1;
         }
         count
@@ -470,7 +479,8 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { bridge, fragments, arrivals, places, .. } = self;
+        let Self { bridge, fragments, arrivals, places, lookups, .. } = self;
+        lookups.fill(0);
         let time = Duration::from_nanos(now);
         let mut last = None;
         let mut count = 0;
@@ -535,7 +545,7 @@ impl Forward for Steering {
             }
             let step = role.map(|role| chains.follow(role, mark(frame), frame.length as usize, now));
             decisions.push(match step {
-                None | Some(Step::LookUp | Step::Service(_)) => None,
+                None | Some(Step::LookUp | Step::Service(_) | Step::Leave(_)) => None,
                 Some(step) => Some(decided(step, ports)),
             });
         }
@@ -545,19 +555,30 @@ impl Forward for Steering {
         let time = Duration::from_nanos(now);
         let key = self.key(from);
         let role = key.and_then(|key| self.chains.role(key));
-        let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let ingress = ingress_of(number(key, role));
         let count = match role {
             Some(role) => self.follow_chains(role, heads, &ingress, now, decisions),
             None => self.learn_sources(heads, from, &ingress, now, decisions),
         };
-        let Self { bridge, pipeline, cache, ports, arrivals, places, controllers, pending, chains, .. } =
-            self;
+        let Self {
+            bridge,
+            pipeline,
+            cache,
+            ports,
+            arrivals,
+            places,
+            lookups,
+            controllers,
+            pending,
+            chains,
+            ..
+        } = self;
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
         let paths = cache.look_up(pipeline, arrivals, time);
-        for ((id, arrival), at) in paths.iter().zip(arrivals).zip(places) {
-            let at = usize::from(*at);
+        for (((id, arrival), at), lookups) in paths.iter().zip(arrivals).zip(places).zip(lookups) {
+            let (at, lookups) = (usize::from(*at), *lookups);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
@@ -567,7 +588,7 @@ impl Forward for Steering {
                     chains.prefetch_chain(chain, flow.hash);
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
-                    *entry = Entering { at, flow, into };
+                    *entry = Entering { at, flow, lookups, into };
                     entering_count += 1;
                 }
                 // Decided below, when the prefetched memory is there.
@@ -577,12 +598,20 @@ impl Forward for Steering {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
                     Output::Chain(chain) => enter(EntryTarget::Chain(*chain as u16)),
+                    // As to any port from which a frame comes (OpenFlow 1.3.5, 5.12).
+                    Output::Service(service)
+                        if role.is_some_and(|role| u32::from(role.service) == *service) =>
+                    {
+                        Decision::Lose(Reason::SAME_PORT)
+                    }
                     Output::Service(service) => enter(EntryTarget::Service(*service as u16)),
                     Output::Normal => bridge.route(address(frame.head, 0), from, now),
                     Output::Flood => Decision::Flood,
                     _ => Decision::FlowDrop,
                 },
-                [] if path.is_miss() && role.is_some() => enter(EntryTarget::Home),
+                [] if path.is_miss() && role.is_some_and(|role| chains.has_home(role)) => {
+                    enter(EntryTarget::Home)
+                }
                 [] if path.is_miss() && key.is_some_and(|key| chains.default_chain(key).is_some()) => key
                     .and_then(|key| chains.default_chain(key))
                     .map_or(Decision::FlowMiss, |chain| enter(EntryTarget::Chain(chain))),
@@ -592,14 +621,15 @@ impl Forward for Steering {
                 [] if path.is_miss() && !controllers.gets_misses => Decision::FlowMiss,
                 [] if !path.is_miss() => Decision::FlowDrop,
                 _ => {
-                    pending.push_back(Pending { key: arrival.key, path: *id });
+                    pending.push_back(Pending { key: arrival.key, path: *id, lookups });
                     Decision::Perform
                 }
             };
         }
-        for Entering { at, flow, into } in entering.iter().take(entering_count) {
+        for Entering { at, flow, lookups, into } in entering.iter().take(entering_count) {
             let at = *at;
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
+            let flow = (flow, *lookups);
             let step = match (into, role) {
                 (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
                 (EntryTarget::Service(service), _) => chains.enter_service(*service, flow, frame.length, now),
@@ -645,6 +675,12 @@ impl Forward for Steering {
     fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
         if let Some(key) = self.key(port) {
             self.chains.set_crowded(key, is_crowded);
+        }
+    }
+
+    fn set_silent(&mut self, port: PortId, is_silent: bool) {
+        if let Some(key) = self.key(port) {
+            self.chains.set_silent(key, is_silent);
         }
     }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use api::{
     AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, InstanceStatus, PortRequest,
-    RefusedTuples, RemoveQuery, ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping,
-    SwitchName, Translation, TranslationStatus, operation,
+    RefusedTuples, RemoveQuery, ReplicaRange, ScaleService as ScaleRequest, ServiceName, ServiceStatus,
+    StaticMapping, SwitchName, Translation, TranslationStatus, operation,
 };
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -14,14 +14,14 @@ use clap_complete::engine::ArgValueCompleter;
 use super::box_options::{BoxOptions, port};
 use crate::error::CommandError;
 use crate::number_format::{count, grouped};
-use crate::online::{self, Column, ConfigBundle, Connection, Image, Table, Uploads};
+use crate::online::{self, Column, ConfigBundle, Connection, Image, Milliseconds, Replicas, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
 
 /// Manage services, whose instances packets pass in chains.
 #[derive(Args)]
 #[command(
-    after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service scale ids 4"
+    after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service scale ids 4\n          clickbox service scale ids --auto 1-4"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -42,8 +42,10 @@ enum ServiceCommand {
     ///
     /// New instances get new flows only. Instances that are too many, those with the highest numbers, get no new flows.
     /// They are removed when they have none left, or after the time of --drain. The command does not wait for that.
+    ///
+    /// With --auto, the daemon changes the number by the load from now on, until the next `service scale` without it.
     #[command(
-        after_help = "Examples: clickbox service scale ids 4\n          clickbox service scale ids 1 --drain 60"
+        after_help = "Examples: clickbox service scale ids 4\n          clickbox service scale ids 1 --drain 60\n          clickbox service scale ids --auto 1-4"
     )]
     Scale(Scale),
     /// Replace the configuration of all instances of a service without losing packets.
@@ -84,9 +86,13 @@ struct Create {
     /// Steering switch of the service. Default: the only one.
     #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     switch: Option<SwitchName>,
-    /// Number of instances.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    replicas: u16,
+    /// Number of instances; or MIN-MAX, between which the daemon scales the service by its load.
+    #[arg(long, value_name = "N|MIN-MAX", default_value_t)]
+    replicas: Replicas,
+    /// End an instance that takes none of the packets that wait for it for this time (such as 200ms). Its flows go on at
+    /// others, and its restart policy (--restart) decides what follows. Default: never.
+    #[arg(long, value_name = "TIME")]
+    dead_after: Option<Milliseconds>,
     /// Ports through which the packets of chains pass: in=PORT, or in=PORT,out=PORT for a service with two sides.
     #[arg(long, value_name = "FACES", default_value_t)]
     faces: Faces,
@@ -130,8 +136,11 @@ struct Scale {
     #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
     name: ServiceName,
     /// Number of instances.
-    #[arg(value_name = "N")]
-    replicas: u16,
+    #[arg(value_name = "N", required_unless_present = "auto")]
+    replicas: Option<u16>,
+    /// Let the daemon scale the service by its load between these numbers.
+    #[arg(long, value_name = "MIN-MAX")]
+    auto: Option<ReplicaRange>,
     /// Seconds after which instances that are too many are removed even if they have flows.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     drain: u32,
@@ -212,6 +221,8 @@ const INSTANCES: &[Column] = &[
     Column::text("STATE"),
     Column::number("FLOWS"),
     Column::number("PACKETS"),
+    Column::number("WAITING"),
+    Column::number("LOST"),
     Column::number("OVERRULED"),
 ];
 
@@ -231,7 +242,8 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
         ServiceCommand::Create(create) => self::create(create, texts)?,
         ServiceCommand::Scale(scale) => {
             let client = scale.daemon.client()?;
-            let request = ScaleRequest { replicas: scale.replicas, drain_seconds: scale.drain };
+            let request =
+                ScaleRequest { replicas: scale.replicas, auto: scale.auto, drain_seconds: scale.drain };
             let status = client.send(&operation::SCALE_SERVICE, &[scale.name.as_str()], &request)?;
             report(&status, scale.json);
         }
@@ -290,12 +302,15 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
     let client = create.daemon.client()?;
     // The daemon gives instances their names.
     let instance = bundle.create(create.name.as_str().parse().map_err(CommandError::UserName)?);
+    let (replicas, auto) = create.replicas.split();
     let mut request = CreateService {
         name: create.name.clone(),
         switch: online::chosen_switch(&client, create.switch.as_ref())?,
         instance: api::CreateBox { ports: create.attach.clone(), ..create.options.apply(instance) },
         faces: create.faces,
-        replicas: create.replicas,
+        replicas,
+        auto,
+        dead_after_ms: create.dead_after.map(|time| time.0),
         container: false,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
@@ -322,12 +337,15 @@ fn translation(create: &Create) -> Option<Translation> {
 fn create_for_functions(create: &Create) -> Result<(), CommandError> {
     let client = create.daemon.client()?;
     let name = create.name.as_str().parse().map_err(CommandError::UserName)?;
+    let (replicas, auto) = create.replicas.split();
     let request = CreateService {
         name: create.name.clone(),
         switch: online::chosen_switch(&client, create.switch.as_ref())?,
         instance: create.options.apply(api::CreateBox::new(name, "")),
         faces: create.faces,
-        replicas: 0,
+        replicas,
+        auto,
+        dead_after_ms: create.dead_after.map(|time| time.0),
         container: true,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
@@ -369,7 +387,10 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
     line("faces", status.faces.to_string());
     match &status.socket {
         Some(socket) => line("socket", socket.clone()),
-        None => line("replicas", status.replicas.to_string()),
+        None => line("replicas", replicas(status)),
+    }
+    if let Some(limit) = status.dead_after_ms {
+        line("dead after", Milliseconds(limit).to_string());
     }
     if !status.may_send_to.is_empty() {
         let names: Vec<String> = status.may_send_to.iter().map(ToString::to_string).collect();
@@ -416,6 +437,12 @@ fn translator_row(instance: &InstanceStatus) -> Vec<String> {
     row
 }
 
+/// The number of instances, with the range in which the load decides.
+fn replicas(status: &ServiceStatus) -> String {
+    let range = status.auto.map_or_else(String::new, |range| format!(" ({range})"));
+    format!("{}{range}", status.replicas)
+}
+
 fn instance_row(instance: &InstanceStatus) -> Vec<String> {
     let state = match (instance.draining, instance.up) {
         (true, _) => "draining",
@@ -423,7 +450,8 @@ fn instance_row(instance: &InstanceStatus) -> Vec<String> {
         (false, false) => "down",
     };
     let mut row = vec![instance.name.to_string(), state.to_string()];
-    row.extend([instance.flows, instance.packets, instance.overruled].map(grouped));
+    let InstanceStatus { flows, packets, waiting, lost, overruled, .. } = instance;
+    row.extend([flows, packets, waiting, lost, overruled].map(|count| grouped(*count)));
     row
 }
 
@@ -437,7 +465,7 @@ fn row(status: &ServiceStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
         status.switch.to_string(),
-        if status.socket.is_some() { "-".into() } else { status.replicas.to_string() },
+        if status.socket.is_some() { "-".into() } else { replicas(status) },
         number(|instance| instance.up),
         number(|instance| instance.draining),
         sum(|instance| instance.flows),

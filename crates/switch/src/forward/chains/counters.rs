@@ -1,5 +1,7 @@
 //! Counters of places of a chain.
 
+use std::ops::AddAssign;
+
 /// Packets of one direction at one place of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopCounters {
@@ -16,5 +18,41 @@ impl HopCounters {
     pub(super) fn add(&mut self, length: usize) {
         self.packets += 1;
         self.bytes += length as u64;
+    }
+}
+
+/// What became of the packets of a chain in the switch, since it was created. Packets pass the switch between two functions:
+///
+/// `entered + returned = sent + left + elsewhere + no_instance + congested + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainBooks {
+    /// Packets that entered the chain.
+    pub entered: u64,
+    /// Packets that came back from functions.
+    pub returned: u64,
+    /// Packets that were sent to functions.
+    pub sent: u64,
+    /// Packets that left the chain at an end.
+    pub left: u64,
+    /// Packets that functions sent elsewhere: to a service, to a port, or to be looked up.
+    pub elsewhere: u64,
+    /// Packets for which no instance was up.
+    pub no_instance: u64,
+    /// Packets that were refused because an instance had little room left.
+    pub congested: u64,
+    /// Packets that functions dropped.
+    pub dropped: u64,
+}
+
+impl AddAssign for ChainBooks {
+    fn add_assign(&mut self, other: Self) {
+        self.entered += other.entered;
+        self.returned += other.returned;
+        self.sent += other.sent;
+        self.left += other.left;
+        self.elsewhere += other.elsewhere;
+        self.no_instance += other.no_instance;
+        self.congested += other.congested;
+        self.dropped += other.dropped;
     }
 }

@@ -13,15 +13,25 @@ pub(crate) struct Identity {
     pub(super) hop: u8,
     /// Whether the packet passes the chain in reverse.
     pub(super) reverse: bool,
+    /// How often the packet was looked up after a function had it.
+    pub(super) lookups: u8,
 }
+
+/// Times that a packet may be looked up after a function had it: rules and functions that send it around without end would
+/// keep the switch busy.
+pub(super) const MAX_LOOKUPS: u8 = 32;
 
 const PRESENT: u64 = 1 << 63;
 const REVERSE: u64 = 1 << 62;
+/// Six bits.
+const LOOKUPS_SHIFT: u32 = 56;
 
 impl Identity {
     pub(super) fn to_tag(self) -> u64 {
         let direction = if self.reverse { REVERSE } else { 0 };
-        PRESENT | direction | u64::from(self.hop) << 48 | u64::from(self.check) << 32 | u64::from(self.record)
+        let lookups = u64::from(self.lookups.min(63)) << LOOKUPS_SHIFT;
+        let hop = u64::from(self.hop) << 48;
+        PRESENT | direction | lookups | hop | u64::from(self.check) << 32 | u64::from(self.record)
     }
 
     pub(super) fn from_tag(tag: u64) -> Option<Self> {
@@ -30,6 +40,7 @@ impl Identity {
             check: (tag >> 32) as u16,
             hop: (tag >> 48) as u8,
             reverse: tag & REVERSE != 0,
+            lookups: (tag >> LOOKUPS_SHIFT) as u8 & 63,
         })
     }
 }
@@ -40,10 +51,10 @@ mod tests {
 
     #[test]
     fn an_identity_is_one_word() {
-        for (record, check, hop, reverse) in
-            [(0, 0, 0, false), (u32::MAX, u16::MAX, 31, true), (7, 9, 3, false)]
+        for (record, check, hop, reverse, lookups) in
+            [(0, 0, 0, false, 0), (u32::MAX, u16::MAX, 31, true, 63), (7, 9, 3, false, 5)]
         {
-            let identity = Identity { record, check, hop, reverse };
+            let identity = Identity { record, check, hop, reverse, lookups };
             assert_eq!(Identity::from_tag(identity.to_tag()), Some(identity));
         }
         assert_eq!(Identity::from_tag(0), None);

@@ -44,6 +44,8 @@ pub(super) struct Instance {
     /// Flows that were learnt from what it translated.
     pub(super) learnt: usize,
     pub(super) refused: RefusedTuples,
+    /// Packets lost because of it.
+    pub(super) lost: u64,
 }
 
 /// Mixes a flow's hash with a slot, for rendezvous hashing: each slot draws a number for the flow, and the largest wins. So
@@ -62,8 +64,8 @@ impl Service {
             let slot = usize::from(instance.slot);
             let old = self.slots.get_mut(slot).and_then(Option::take);
             let old = old.filter(|old| old.ports == instance.ports);
-            let (flows, packets, overruled) =
-                old.as_ref().map_or((0, 0, 0), |old| (old.flows, old.packets, old.overruled));
+            let [flows, packets, overruled, lost] =
+                old.as_ref().map_or([0; 4], |old| [old.flows, old.packets, old.overruled, old.lost]);
             let (learnt, refused) = old.map_or_else(Default::default, |old| (old.learnt, old.refused));
             if slots.len() <= slot {
                 slots.resize(slot + 1, None);
@@ -77,6 +79,7 @@ impl Service {
                 overruled,
                 learnt,
                 refused,
+                lost,
             });
         }
         self.slots = slots;

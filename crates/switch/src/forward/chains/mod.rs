@@ -10,7 +10,7 @@ mod table;
 mod translator;
 mod version;
 
-pub use counters::HopCounters;
+pub use counters::{ChainBooks, HopCounters};
 pub use instances::RefusedTuples;
 pub use plan::{
     ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan,

@@ -3,9 +3,9 @@
 //! When a packet enters a chain, its flow gets a record, which assigns an instance at each hop. The record and the hop are the
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
-use super::counters::HopCounters;
+use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
-use super::identity::Identity;
+use super::identity::{Identity, MAX_LOOKUPS};
 use super::instances::{RefusedTuples, Service};
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{Place, end_hash};
@@ -56,6 +56,8 @@ pub struct InstanceStatus {
     pub learnt: usize,
     /// What was not learnt.
     pub refused: RefusedTuples,
+    /// Packets for which it had no room, or that chains did not take because it had little.
+    pub lost: u64,
 }
 
 /// Where a packet goes.
@@ -76,7 +78,7 @@ pub(crate) enum Step {
 /// The instance behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Role {
-    pub(super) service: u16,
+    pub(crate) service: u16,
     pub(super) slot: u8,
     /// The direction in which a packet that is sent there goes; `None` if the port has both.
     pub(super) reverse: Option<bool>,
@@ -89,6 +91,8 @@ struct Chain {
     plan: ChainPlan,
     version: u32,
     left: [HopCounters; 2],
+    /// What became of the packets of versions that are forgotten.
+    past: ChainBooks,
 }
 
 /// The services and chains of a switch.
@@ -112,6 +116,8 @@ pub struct Chains {
     up: BTreeSet<PortKey>,
     /// Ports of instances that have little room left.
     crowded: BTreeSet<PortKey>,
+    /// Ports of instances that stand still.
+    silent: BTreeSet<PortKey>,
     seconds: u32,
 }
 
@@ -130,6 +136,7 @@ impl Chains {
             homes: BTreeMap::new(),
             up: BTreeSet::new(),
             crowded: BTreeSet::new(),
+            silent: BTreeSet::new(),
             seconds: 0,
         }
     }
@@ -137,7 +144,7 @@ impl Chains {
     /// Takes over a definition. Chains that change get another version; packets under way finish the one that they are in.
     /// Flows keep their instances.
     pub(crate) fn set(&mut self, plan: &ChainsPlan) {
-        let up = &self.up;
+        let Self { up, silent, .. } = self;
         let wanted: BTreeSet<u16> = plan.services.iter().map(|service| service.number).collect();
         for service in &plan.services {
             let number = usize::from(service.number);
@@ -146,7 +153,9 @@ impl Chains {
                 self.single.resize(number + 1, None);
             }
             let there = self.services[number].get_or_insert_default();
-            there.redefine(service, |ports| ports.iter().all(|port| up.contains(port)));
+            there.redefine(service, |ports| {
+                ports.iter().all(|port| up.contains(port) && !silent.contains(port))
+            });
             if self.single[number].is_none() {
                 self.single[number] = self.versions.add(&[service.number], [End::LookUp; 2], None);
             }
@@ -163,7 +172,8 @@ impl Chains {
         for chain in &plan.chains {
             let before = old.remove(&chain.number);
             let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
-            let left = before.as_ref().map_or_else(Default::default, |before| before.left);
+            let (left, past) =
+                before.as_ref().map_or_else(Default::default, |before| (before.left, before.past));
             let version = kept.or_else(|| {
                 let previous = before.as_ref().map(|before| before.version);
                 let ends = [End::Port(chain.to), chain.from.map_or(End::LookUp, End::Port)];
@@ -173,7 +183,7 @@ impl Chains {
                 Some(version)
             });
             if let Some(version) = version {
-                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left });
+                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left, past });
             }
         }
         for chain in old.into_values() {
@@ -232,12 +242,30 @@ impl Chains {
             false => self.up.remove(&port),
         };
         self.crowded.remove(&port);
-        if has_changed
-            && let Some(Role { service, slot, .. }) = self.role(port)
+        if self.silent.remove(&port) || has_changed {
+            self.update_instance(port);
+        }
+    }
+
+    /// Notes whether the instance behind a port stands still. Its flows go on at others then, as if it had ended.
+    pub(crate) fn set_silent(&mut self, port: PortKey, is_silent: bool) {
+        let has_changed = match is_silent {
+            true => self.silent.insert(port),
+            false => self.silent.remove(&port),
+        };
+        if has_changed {
+            self.update_instance(port);
+        }
+    }
+
+    /// Finds out again whether the instance behind a port can receive packets.
+    fn update_instance(&mut self, port: PortKey) {
+        let Self { up, silent, .. } = self;
+        if let Some(Role { service, slot, .. }) = self.roles.get(usize::from(port.0)).copied().flatten()
             && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
             && let Some(ports) = service.get(slot).map(|instance| instance.ports)
         {
-            service.set_up(slot, ports.iter().all(|port| self.up.contains(port)));
+            service.set_up(slot, ports.iter().all(|port| up.contains(port) && !silent.contains(port)));
         }
     }
 
@@ -245,6 +273,12 @@ impl Chains {
     #[inline(always)]
     pub(crate) fn role(&self, port: PortKey) -> Option<Role> {
         self.roles.get(usize::from(port.0)).copied().flatten()
+    }
+
+    /// How often a frame that a function sent was looked up, if it is looked up now.
+    #[inline(always)]
+    pub(crate) fn lookups(mark: FrameMark) -> u8 {
+        Identity::from_tag(mark.tag).map_or(0, |identity| identity.lookups + 1)
     }
 
     /// Prefetches what the next step of a frame needs.
@@ -259,8 +293,14 @@ impl Chains {
     pub(crate) fn follow(&mut self, role: Role, mark: FrameMark, length: usize, now: u64) -> Step {
         let identity = Identity::from_tag(mark.tag).and_then(|identity| self.confirm(role, identity, now));
         match Answer::from_meta(mark.meta) {
-            Answer::Drop => Step::Lose(Reason::FUNCTION_DROP),
-            Answer::LookUp => Step::LookUp,
+            Answer::Drop => {
+                self.note(identity, |books| books.dropped += 1);
+                Step::Lose(Reason::FUNCTION_DROP)
+            }
+            Answer::LookUp => {
+                self.note(identity, |books| books.elsewhere += 1);
+                Step::LookUp
+            }
             Answer::Next => self.next(role, identity, length, now),
             answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
                 let service = self.services.get_mut(usize::from(role.service)).and_then(Option::as_mut);
@@ -268,17 +308,27 @@ impl Chains {
                     .as_ref()
                     .and_then(|service| service.destinations.get(usize::from(destination)))
                     .copied();
-                match (answer, allowed) {
+                let step = match (answer, allowed) {
                     (Answer::Service(_), Some(DestinationPlan::Service(service))) => Step::Service(service),
                     (Answer::Port(_), Some(DestinationPlan::Port(port))) => Step::To(port, 0),
                     _ => {
                         if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
                             instance.overruled += 1;
                         }
-                        self.next(role, identity, length, now)
+                        return self.next(role, identity, length, now);
                     }
-                }
+                };
+                self.note(identity, |books| books.elsewhere += 1);
+                step
             }
+        }
+    }
+
+    /// Notes what becomes of a packet that came back from a function of a chain.
+    fn note(&mut self, identity: Option<Identity>, note: impl FnOnce(&mut ChainBooks)) {
+        let version = identity.map(|identity| self.records.flow(identity.record).1);
+        if let Some(version) = version.and_then(|version| self.versions.get_mut(version)) {
+            note(&mut version.books);
         }
     }
 
@@ -296,6 +346,7 @@ impl Chains {
             return None;
         }
         version.measure(hop, identity.record, now);
+        version.books.returned += 1;
         Some(identity)
     }
 
@@ -311,27 +362,38 @@ impl Chains {
     /// Sends a frame of an instance on in its chain.
     #[inline(always)]
     pub(super) fn go_on(&mut self, role: Role, identity: Identity, length: usize, now: u64) -> Step {
-        let Identity { record, hop, reverse, .. } = identity;
+        let Identity { record, hop, reverse, lookups, .. } = identity;
         let reverse = role.reverse.unwrap_or(reverse);
         let next = if reverse { hop.checked_sub(1) } else { hop.checked_add(1) };
-        self.deliver(record, next.map(usize::from), reverse, length, now)
+        self.deliver(record, next.map(usize::from), (reverse, lookups), length, now)
     }
 
     /// Sends a frame to a hop of its chain, or out of it.
     #[inline(always)]
-    fn deliver(&mut self, record: u32, hop: Option<usize>, reverse: bool, length: usize, now: u64) -> Step {
+    fn deliver(
+        &mut self,
+        record: u32,
+        hop: Option<usize>,
+        (reverse, lookups): (bool, u8),
+        length: usize,
+        now: u64,
+    ) -> Step {
         let (hash, number) = self.records.flow(record);
         let direction = usize::from(reverse);
         let Some(version) = self.versions.get_mut(number) else { return Step::LookUp };
         let Some((hop, service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
             return match version.ends[direction] {
                 End::Port(port) => {
+                    version.books.left += 1;
                     if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(&chain)) {
                         chain.left[direction].add(length);
                     }
                     Step::To(port, 0)
                 }
-                End::LookUp => Step::LookUp,
+                End::LookUp => {
+                    version.books.elsewhere += 1;
+                    Step::LookUp
+                }
             };
         };
         let counters = version.counters.get_mut(hop).map(|both| &mut both[direction]);
@@ -353,36 +415,52 @@ impl Chains {
         });
         let Some(instance) = service else {
             counters.into_iter().for_each(|counters| counters.lost += 1);
+            version.books.no_instance += 1;
             return Step::Lose(Reason::NO_INSTANCE);
         };
         instance.packets += 1;
+        version.books.sent += 1;
         counters.into_iter().for_each(|counters| counters.add(length));
         version.start_sample(hop, record, now);
         let check = (hash >> 48) as u16;
-        Step::To(instance.ports[direction], Identity { record, check, hop: hop as u8, reverse }.to_tag())
+        let identity = Identity { record, check, hop: hop as u8, reverse, lookups };
+        Step::To(instance.ports[direction], identity.to_tag())
     }
 
-    /// Sends a frame of a flow into a chain.
+    /// Sends a frame of a flow into a chain. `lookups` is how often it was looked up after a function had it.
     pub(crate) fn enter_chain(
         &mut self,
         chain: u16,
-        tuple: &FlowTuple,
+        (tuple, lookups): (&FlowTuple, u8),
         from: Option<PortKey>,
         length: usize,
         now: u64,
     ) -> Step {
+        if lookups > MAX_LOOKUPS {
+            return Step::Lose(Reason::ENDLESS_LOOP);
+        }
         let Some(chain) = self.chains.get(&chain) else { return Step::Lose(Reason::NO_INSTANCE) };
         let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
         let Some(record) = self.record(tuple, version, reverse, now) else { return Step::LookUp };
+        self.enter(version);
         if !self.crowded.is_empty()
             && let Some(first) = first
-            && self.is_crowded_later(record, version, first, reverse)
+            && let Some((service, slot)) = self.crowded_later(record, version, first, reverse)
         {
+            self.lose_at_instance(service, slot);
             return self.lose_at_entry(version, first, reverse);
         }
-        self.deliver(record, first, reverse, length, now)
+        self.deliver(record, first, (reverse, lookups), length, now)
+    }
+
+    /// Notes that a packet enters a version of a chain.
+    #[inline(always)]
+    fn enter(&mut self, version: u32) {
+        if let Some(version) = self.versions.get_mut(version) {
+            version.books.entered += 1;
+        }
     }
 
     /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
@@ -394,32 +472,54 @@ impl Chains {
         };
     }
 
-    /// Whether an instance of a flow after its first one has little room left.
+    /// The instance of a flow after its first one that has little room left.
     #[cold]
-    fn is_crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> bool {
+    fn crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> Option<(u16, u8)> {
         let hops = self.versions.hops(version).unwrap_or_default();
-        (0..).zip(hops).any(|(hop, service)| {
+        let instance = |(hop, service): (usize, &u16)| (hop, *service, self.records.slot(record, hop));
+        let is_crowded = |(hop, service, slot): &(usize, u16, u8)| {
             let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
-            let instance = service.and_then(|service| service.get(self.records.slot(record, hop)));
-            let port = instance.map(|instance| instance.ports[usize::from(reverse)]);
-            hop != first && port.is_some_and(|port| self.crowded.contains(&port))
-        })
+            let port =
+                service.and_then(|service| service.get(*slot)).map(|there| there.ports[usize::from(reverse)]);
+            *hop != first && port.is_some_and(|port| self.crowded.contains(&port))
+        };
+        (0..).zip(hops).map(instance).find(is_crowded).map(|(_, service, slot)| (service, slot))
+    }
+
+    /// Counts a packet that was lost because of an instance.
+    #[cold]
+    fn lose_at_instance(&mut self, service: u16, slot: u8) {
+        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
+            instance.lost += 1;
+        }
     }
 
     #[cold]
     fn lose_at_entry(&mut self, version: u32, first: usize, reverse: bool) -> Step {
-        let version = self.versions.get_mut(version);
-        if let Some(counters) = version.and_then(|version| version.counters.get_mut(first)) {
-            counters[usize::from(reverse)].lost += 1;
+        if let Some(version) = self.versions.get_mut(version) {
+            version.books.congested += 1;
+            if let Some(counters) = version.counters.get_mut(first) {
+                counters[usize::from(reverse)].lost += 1;
+            }
         }
         Step::Lose(Reason::CONGESTED)
     }
 
     /// Sends a frame to an instance of a service, outside of any chain.
-    pub(crate) fn enter_service(&mut self, service: u16, tuple: &FlowTuple, length: usize, now: u64) -> Step {
+    pub(crate) fn enter_service(
+        &mut self,
+        service: u16,
+        (tuple, lookups): (&FlowTuple, u8),
+        length: usize,
+        now: u64,
+    ) -> Step {
+        if lookups > MAX_LOOKUPS {
+            return Step::Lose(Reason::ENDLESS_LOOP);
+        }
         let version = self.single.get(usize::from(service)).copied().flatten();
         match version.and_then(|version| self.record(tuple, version, false, now)) {
-            Some(record) => self.deliver(record, Some(0), false, length, now),
+            Some(record) => self.deliver(record, Some(0), (false, lookups), length, now),
             None => Step::Lose(Reason::NO_INSTANCE),
         }
     }
@@ -430,12 +530,18 @@ impl Chains {
         if self.defaults.is_empty() { None } else { self.defaults.get(&port).copied() }
     }
 
+    /// Whether the service of a function has one place in one chain.
+    #[inline(always)]
+    pub(crate) fn has_home(&self, role: Role) -> bool {
+        self.homes.contains_key(&role.service)
+    }
+
     /// Where a frame goes that has no identity and that no flow concerns: on from the only place of its service in a chain,
     /// if there is one.
     pub(crate) fn continue_at_home(
         &mut self,
         role: Role,
-        tuple: &FlowTuple,
+        (tuple, lookups): (&FlowTuple, u8),
         length: usize,
         now: u64,
     ) -> Option<Step> {
@@ -450,7 +556,8 @@ impl Chains {
             },
             false => self.record(tuple, version, reverse, now)?,
         };
-        Some(self.deliver(record, next, reverse, length, now))
+        self.enter(version);
+        Some(self.deliver(record, next, (reverse, lookups), length, now))
     }
 
     /// Prefetches what a frame needs that enters a chain.
@@ -559,7 +666,12 @@ impl Chains {
             return;
         }
         self.seconds = seconds;
-        self.versions.expire(seconds);
+        let Self { versions, chains, .. } = self;
+        versions.expire(seconds, |chain, books| {
+            if let Some(chain) = chains.get_mut(&chain) {
+                chain.past += books;
+            }
+        });
         if self.records.len() > 0 {
             self.forget(self.records.capacity() / SWEEP_SECONDS + 1, seconds);
         }
@@ -576,11 +688,21 @@ impl Chains {
     pub(crate) fn count_lost(&mut self, tag: u64) {
         let Some(Identity { record, hop, reverse, .. }) = Identity::from_tag(tag) else { return };
         let (_, version) = self.records.flow(record);
-        if let Some(version) = self.versions.get_mut(version)
-            && let Some(counters) = version.counters.get_mut(usize::from(hop))
-        {
+        let Some(version) = self.versions.get_mut(version) else { return };
+        let hop = usize::from(hop);
+        if let Some(counters) = version.counters.get_mut(hop) {
             counters[usize::from(reverse)].lost += 1;
         }
+        if let Some(service) = version.hops.get(hop).copied() {
+            self.lose_at_instance(service, self.records.slot(record, hop));
+        }
+    }
+
+    /// What became of the packets of a chain.
+    pub fn books(&self, chain: u16) -> Option<ChainBooks> {
+        let mut books = self.versions.books(chain);
+        books += self.chains.get(&chain)?.past;
+        Some(books)
     }
 
     /// The counters of a chain.
@@ -602,6 +724,7 @@ impl Chains {
             overruled: instance.overruled,
             learnt: instance.learnt,
             refused: instance.refused,
+            lost: instance.lost,
         };
         service.into_iter().flat_map(Service::instances).map(status).collect()
     }

@@ -1,6 +1,6 @@
 //! Versions of chains: packets under way finish the version that they are in.
 
-use super::counters::HopCounters;
+use super::counters::{ChainBooks, HopCounters};
 use crate::forward::PortKey;
 
 /// Seconds after which a version that was replaced is forgotten, with the instances of flows that were idle since. A packet
@@ -35,6 +35,8 @@ pub(super) struct Version {
     pub(super) ends: [End; 2],
     /// What was sent to each hop, in both directions.
     pub(super) counters: Vec<[HopCounters; 2]>,
+    /// What became of its packets.
+    pub(super) books: ChainBooks,
     /// The version that this one replaced.
     pub(super) previous: Option<u32>,
     samples: Vec<Sample>,
@@ -123,6 +125,7 @@ impl Versions {
             hops: hops.into(),
             ends,
             counters: vec![Default::default(); hops.len()],
+            books: ChainBooks::default(),
             previous,
             samples: vec![Sample::default(); hops.len()],
             retired: None,
@@ -168,14 +171,24 @@ impl Versions {
         !self.retired.is_empty()
     }
 
-    /// Removes versions that were replaced long ago.
-    pub(super) fn expire(&mut self, seconds: u32) {
+    /// What became of the packets of the versions of a chain that are not forgotten.
+    pub(super) fn books(&self, chain: u16) -> ChainBooks {
+        let mut sum = ChainBooks::default();
+        let versions = self.places.iter().filter_map(|(_, version)| version.as_ref());
+        versions.filter(|version| version.chain == Some(chain)).for_each(|version| sum += version.books);
+        sum
+    }
+
+    /// Removes versions that were replaced long ago. `removed` gets those of chains, with what became of their packets.
+    pub(super) fn expire(&mut self, seconds: u32, mut removed: impl FnMut(u16, ChainBooks)) {
         let mut retired = std::mem::take(&mut self.retired);
         retired.retain(|number| {
             let since = self.get(*number).and_then(|version| version.retired);
             let is_over = since.is_none_or(|since| seconds.saturating_sub(since) > RETIREMENT);
             if is_over && let Some((_, place)) = self.places.get_mut(*number as usize & 0xffff) {
-                *place = None;
+                if let Some(Version { chain: Some(chain), books, .. }) = place.take() {
+                    removed(chain, books);
+                }
             }
             !is_over
         });

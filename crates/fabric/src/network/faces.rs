@@ -1,0 +1,60 @@
+//! Ports of instances at a steering switch.
+
+use super::records::SwitchRecord;
+use model::{BoxName, PortName, ServiceName};
+use protocol::fabric::{InstanceDefinition, ServiceDefinition};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use switch::{ForwardingMode, SwitchRunner};
+
+impl SwitchRecord {
+    /// The names of ports through which instances get the packets of chains.
+    pub(super) fn faces(&self) -> BTreeSet<PortName> {
+        self.instances().flat_map(|(service, instance)| faces_of(service, instance)).collect()
+    }
+
+    /// The instances of all services.
+    fn instances(&self) -> impl Iterator<Item = (&ServiceDefinition, &InstanceDefinition)> {
+        let services = self.services.definition.services.iter();
+        services.flat_map(|service| service.instances.iter().map(move |instance| (service, instance)))
+    }
+
+    /// The service and the instance behind a port.
+    pub(super) fn instance_at(&self, port: &PortName) -> Option<(&ServiceName, &BoxName)> {
+        let is_it = |(service, instance): &(&ServiceDefinition, &InstanceDefinition)| {
+            faces_of(service, instance).any(|face| face == *port)
+        };
+        self.instances().find(is_it).map(|(service, instance)| (&service.name, &instance.name))
+    }
+
+    /// The packets that wait for each instance.
+    pub(super) fn waiting(&self, runner: &mut SwitchRunner<ForwardingMode>) -> BTreeMap<BoxName, u64> {
+        let mut all = BTreeMap::new();
+        for (service, instance) in self.instances() {
+            let ids = faces_of(service, instance).filter_map(|face| Some(self.ports.get(&face)?.id));
+            let waiting = ids.filter_map(|id| runner.progress(id)).map(|progress| progress.waiting);
+            all.insert(instance.name.clone(), waiting.sum());
+        }
+        all
+    }
+}
+
+/// The names of the ports of an instance through which it gets the packets of chains.
+fn faces_of(service: &ServiceDefinition, instance: &InstanceDefinition) -> impl Iterator<Item = PortName> {
+    service.faces.ports().filter_map(|port| format!("{}.{port}", instance.name).parse().ok())
+}
+
+/// Prepares the ports of instances: frames that are sent to all ports do not reach functions, which would send them on as
+/// packets of chains; and functions that must not stand still are watched.
+pub(super) fn prepare_faces(record: &SwitchRecord, runner: &mut SwitchRunner<ForwardingMode>) {
+    let mut faces: BTreeMap<PortName, Option<Duration>> = BTreeMap::new();
+    for (service, instance) in record.instances() {
+        let limit = service.dead_after_ms.map(|limit| Duration::from_millis(limit.into()));
+        faces.extend(faces_of(service, instance).map(|face| (face, limit)));
+    }
+    for (name, port) in &record.ports {
+        let face = faces.get(name);
+        runner.set_flooded(port.id, face.is_none());
+        runner.set_dead_after(port.id, face.copied().flatten());
+    }
+}

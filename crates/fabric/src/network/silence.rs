@@ -1,0 +1,62 @@
+//! Hands instances of services that stand still over to the thread that reports and ends them. The thread that moves packets
+//! never waits.
+
+use super::attach::Network;
+use super::records::Silent;
+use model::BoxName;
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Instances that wait to be reported. Others are found again when they have taken packets and stand still again.
+const MAX_SILENT: usize = 1024;
+
+impl Network {
+    /// Reports instances that stand still from now on.
+    pub(crate) fn report_silent(&mut self) -> Receiver<Silent> {
+        let (sender, receiver) = sync_channel(MAX_SILENT);
+        self.silent = Some(sender);
+        receiver
+    }
+
+    /// Looks for instances that stand still; their flows go on at others. Returns the time until the next look.
+    pub(super) fn look_for_silence(&mut self) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for (record, runner) in self.switches.iter().zip(self.runners.iter_mut().skip(1)) {
+            let services = &record.services.definition.services;
+            if services.iter().all(|service| service.dead_after_ms.is_none()) {
+                continue;
+            }
+            let (now, mut due) = (runner.now(), None);
+            let mut told: BTreeSet<&BoxName> = BTreeSet::new();
+            for (port, _) in runner.look_for_silence(now, &mut due) {
+                let port = record.ports.iter().find(|(_, there)| there.id == port);
+                let Some((service, name)) = port.and_then(|(port, _)| record.instance_at(port)) else {
+                    continue;
+                };
+                if told.insert(name) {
+                    let waiting = record.waiting(runner).get(name).copied().unwrap_or(0);
+                    let limit = services
+                        .iter()
+                        .find(|found| found.name == *service)
+                        .and_then(|found| found.dead_after_ms);
+                    let time = Duration::from_millis(limit.unwrap_or_default().into());
+                    tell(
+                        self.silent.as_ref(),
+                        Silent { service: service.clone(), name: name.clone(), waiting, time },
+                    );
+                }
+            }
+            let due = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+            next = [next, due].into_iter().flatten().min();
+        }
+        next
+    }
+}
+
+fn tell(to: Option<&SyncSender<Silent>>, found: Silent) {
+    if let Some(to) = to {
+        // The flows have moved already; only the report is lost.
+        let _ = to.try_send(found);
+    }
+}
