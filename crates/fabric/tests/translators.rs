@@ -4,13 +4,13 @@ mod support;
 
 use model::{AddressRange, File, InstanceStatus, RefusedTuples, Translation, TranslationStatus, Value};
 use protocol::fabric::{Configuration, FabricError, ServiceDefinition, TranslationDefinition, orders};
+use std::ops::Range;
 use support::{TestBed, chain, configuration, service};
 
-/// Sends a packet of each flow in a file, and again. Each contains the address of its client. In a reply, it is written over
+/// Sends the packets of the sources that are added to it. Each contains the address of its client. In a reply, it is written over
 /// the destination: if that was another one, the checksum is wrong.
 const SOURCE: &str = "
-    one :: FromIPSummaryDump(flows, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent :: Counter;
-    two :: FromIPSummaryDump(flows, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent;
+    sent :: Counter;
     sent -> GetIPAddress(12) -> k :: IPClassifier(udp, tcp);
     k[0] -> StoreIPAddress(28) -> SetIPChecksum -> SetUDPChecksum -> out :: EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2);
     k[1] -> StoreIPAddress(40) -> SetIPChecksum -> SetTCPChecksum -> out;
@@ -37,16 +37,43 @@ const NAT: &str = "
 /// UDP and TCP flows, each of another client.
 const FLOWS: u64 = 6000;
 
-fn flows() -> String {
+/// Packets that are sent at once: fewer than a ring has slots.
+const PART: u64 = 1000;
+
+fn flows(numbers: Range<u64>) -> String {
     let mut text = String::from("!data src sport dst dport ip_proto payload_len\n");
-    for number in 0..FLOWS {
+    for number in numbers {
         let (high, low) = (number / 250, number % 250 + 1);
         let (port, server) = (1024 + number % 7, number % 5 + 1);
-        let protocol = if number % 2 == 0 { "U 53" } else { "T 80" };
-        let (protocol, to) = protocol.split_once(' ').unwrap();
+        let (protocol, to) = if number % 2 == 0 { ('U', 53) } else { ('T', 80) };
         text += &format!("10.0.{high}.{low} {port} 198.51.100.{server} {to} {protocol} 8\n");
     }
     text
+}
+
+/// Starts the source. It has all flows in two rounds, each in parts.
+fn start_source(bed: &TestBed) {
+    let (mut text, mut files) = (SOURCE.to_string(), Vec::new());
+    for part in 0..FLOWS / PART {
+        let contents = Value(flows(part * PART..(part + 1) * PART).into_bytes());
+        files.push(File { name: format!("part{part}"), contents });
+        for round in 0..2 {
+            text += &format!(
+                "s{round}_{part} :: FromIPSummaryDump(part{part}, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent;\n"
+            );
+        }
+    }
+    bed.define("source", 1);
+    bed.start_with("source", Configuration { files, ..configuration(&text) }).unwrap();
+}
+
+/// Sends a packet of each flow, and waits for the replies.
+fn send(bed: &TestBed, round: u64) {
+    for part in 0..FLOWS / PART {
+        write(bed, &format!("s{round}_{part}.active"));
+        let expected = round * FLOWS + (part + 1) * PART;
+        bed.until("replies come", |bed| bed.read("source", "back.count") == expected);
+    }
 }
 
 fn translation() -> Translation {
@@ -91,9 +118,7 @@ fn write(bed: &TestBed, handler: &str) {
 #[test]
 fn replies_return_to_their_clients() {
     let bed = TestBed::new();
-    bed.define("source", 1);
-    let file = File { name: "flows".into(), contents: Value(flows().into_bytes()) };
-    bed.start_with("source", Configuration { files: vec![file], ..configuration(SOURCE) }).unwrap();
+    start_source(&bed);
     bed.run("sink", 1, SINK, &[]);
     for name in ["fw-1", "fw-2", "ids-1", "ids-2"] {
         bed.run(name, 2, FIREWALL, &[]);
@@ -105,8 +130,7 @@ fn replies_return_to_their_clients() {
         bed.steer(services, vec![chain(&["fw", "nat", "ids"])]).unwrap();
     };
     steer(nat(&[1, 2, 3], &[]));
-    write(&bed, "one.active");
-    bed.until("replies come", |bed| bed.read("source", "back.count") == FLOWS);
+    send(&bed, 0);
     let state = bed.state();
     let of = |service: usize| -> &[InstanceStatus] { &state.services[service].1 };
     for service in 0..3 {
@@ -125,8 +149,7 @@ fn replies_return_to_their_clients() {
     // One more instance, and one that is drained: the flows stay where they are.
     start(&bed, 4).unwrap();
     steer(nat(&[1, 2, 3, 4], &[2]));
-    write(&bed, "two.active");
-    bed.until("replies come", |bed| bed.read("source", "back.count") == 2 * FLOWS);
+    send(&bed, 1);
     let after = bed.state();
     for (before, after) in of(1).iter().zip(&after.services[1].1) {
         assert_eq!((before.flows, before.packets * 2), (after.flows, after.packets));
@@ -143,19 +166,17 @@ fn replies_return_to_their_clients() {
 #[test]
 fn packets_from_outside_of_the_range_are_dropped() {
     let bed = TestBed::new();
-    bed.define("source", 1);
-    let file = File { name: "flows".into(), contents: Value(flows().into_bytes()) };
-    bed.start_with("source", Configuration { files: vec![file], ..configuration(SOURCE) }).unwrap();
+    start_source(&bed);
     bed.run("sink", 1, SINK, &[]);
     bed.run("nat-1", 2, NAT, &[]);
     bed.steer(vec![nat(&[1], &[])], vec![chain(&["nat"])]).unwrap();
-    write(&bed, "one.active");
+    write(&bed, "s0_0.active");
     let refused = |bed: &TestBed| bed.state().services[0].1[0].translation.unwrap().refused;
-    let all = RefusedTuples { out_of_range: FLOWS, ..RefusedTuples::default() };
+    let all = RefusedTuples { out_of_range: PART, ..RefusedTuples::default() };
     bed.until("packets are dropped", |bed| refused(bed) == all);
     let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&support::lan()).unwrap();
     let drops = &ports[&"nat-1.1".parse().unwrap()].counters.drops;
-    assert_eq!((drops.get("out_of_range"), bed.read("sink", "got.count")), (Some(&FLOWS), 0));
+    assert_eq!((drops.get("out_of_range"), bed.read("sink", "got.count")), (Some(&PART), 0));
     bed.0.ask(orders::End {}).unwrap();
 }
 

@@ -175,7 +175,8 @@ struct Way {
 struct TestBed {
     steering: Steering,
     plan: ChainsPlan,
-    nats: BTreeMap<u8, Nat>,
+    /// The instances that translate, by service and slot.
+    nats: BTreeMap<(u16, u8), Nat>,
     now: u64,
 }
 
@@ -228,7 +229,7 @@ impl TestBed {
             self.steering.resume_port(port);
         }
         if service == NAT {
-            self.nats.insert(slot, Nat::new(slot));
+            self.nats.insert((service, slot), Nat::new(slot));
         }
         let range = (service == NAT).then(|| range(slot));
         let instance = InstancePlan { slot, ports: ports.map(key), is_draining: false, range };
@@ -253,8 +254,7 @@ impl TestBed {
                     let (service, slot) = (place / 40, (place % 40 / 2) as u8);
                     assert_eq!(place % 2 == 1, reverse, "{to:?}");
                     slots[usize::from(service)] = slot;
-                    if service == NAT {
-                        let nat = self.nats.get_mut(&slot).expect("an instance");
+                    if let Some(nat) = self.nats.get_mut(&(service, slot)) {
                         packet = nat.translate(packet, reverse).ok_or(Decision::Lose(Reason::NO_MAPPING))?;
                     }
                     (from, mark) = (PortId(100 + (place ^ 1)), FrameMark { tag, meta: 0 });
@@ -453,7 +453,7 @@ fn the_flows_of_an_instance_that_ended_are_not_given_to_others() {
     assert_eq!((other.slots[1], bed.back(reply(other)).left.destination), (0, packet.source));
     // When it is back, new packets to its range go there.
     bed.steering.resume_port(port(NAT, 1, false));
-    bed.nats.insert(1, Nat::new(1));
+    bed.nats.insert((NAT, 1), Nat::new(1));
     assert_eq!(bed.pass(reply(way), true), Err(Decision::Lose(Reason::NO_MAPPING)));
     assert_eq!(bed.refused(), [NONE; 2]);
 }
@@ -673,4 +673,35 @@ fn packets_without_identity_find_their_flow() {
     }
     let refused: u64 = bed.refused().iter().map(|refused| refused.out_of_range + refused.no_room).sum();
     assert_eq!(refused, 0);
+}
+
+#[test]
+fn two_translators_in_a_row_are_independent() {
+    let mut bed = TestBed::new(3);
+    // The intrusion detection becomes a translator to another address.
+    let outer = &mut bed.plan.services[usize::from(IDS)];
+    outer.translation = Some(TranslationPlan::default());
+    for instance in &mut outer.instances {
+        let range = RangePlan { address: OUTSIDE + 1, ..range(instance.slot) };
+        instance.range = Some(range);
+        bed.nats.insert((IDS, instance.slot), Nat { range, ..Nat::new(instance.slot) });
+    }
+    bed.apply();
+    let sent: Vec<(Packet, Way)> = packets(900).map(|packet| (packet, bed.out(packet))).collect();
+    let check = |bed: &mut TestBed| {
+        for (packet, way) in &sent {
+            assert_eq!(way.left.source.address, OUTSIDE + 1);
+            let back = bed.back(reply(*way));
+            assert_eq!((back.slots, back.left.destination), (way.slots, packet.source), "{packet:?}");
+            assert_eq!(bed.out(*packet), *way);
+        }
+        // Each flow counts once at each service.
+        assert_eq!([FIREWALL, NAT, IDS].map(|service| bed.flows(service)), [900; 3]);
+    };
+    check(&mut bed);
+    bed.wait(250);
+    check(&mut bed);
+    assert_eq!(bed.refused(), [NONE; 3]);
+    let refused = bed.instances(IDS).iter().map(|instance| instance.refused).collect::<Vec<_>>();
+    assert_eq!(refused, [NONE; 3]);
 }

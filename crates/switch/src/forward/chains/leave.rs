@@ -175,8 +175,7 @@ impl Chains {
         if self.instance(role).is_none_or(|instance| instance.learnt >= most) {
             return Err(Refusal::NoRoom);
         }
-        let reverse = role.reverse.unwrap_or(false);
-        let mut record = self.assignment(tuple, version, reverse, seconds).ok_or(Refusal::NoRoom)?;
+        let mut record = self.assignment(tuple, version, Some(hop), seconds).ok_or(Refusal::NoRoom)?;
         let is_outside = record.outside.is_some_and(|outside| usize::from(outside.hop) == hop);
         if claims && let Some(slot) = record.slots.get_mut(hop) {
             let before = std::mem::replace(slot, role.slot);

@@ -587,19 +587,31 @@ impl Chains {
     #[cold]
     #[inline(never)]
     fn new_record(&mut self, tuple: &FlowTuple, version: u32, reverse: bool, seconds: u32) -> Option<u32> {
-        let record = self.assignment(tuple, version, reverse, seconds)?;
+        let translator = self.first_translator(version, reverse);
+        let record = self.assignment(tuple, version, translator, seconds)?;
         let (record, displaced) = self.records.insert(record, seconds);
         displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
         self.forget(SWEEP, seconds);
         Some(record)
     }
 
-    /// Assigns a new flow to instances.
+    /// The hop of the first translator that a frame meets which passes a version in this direction.
+    fn first_translator(&self, version: u32, reverse: bool) -> Option<usize> {
+        let translates = |number: &u16| {
+            let service = self.services.get(usize::from(*number)).and_then(Option::as_ref);
+            service.is_some_and(|service| service.translator.is_some())
+        };
+        let hops = self.versions.hops(version)?;
+        if reverse { hops.iter().rposition(translates) } else { hops.iter().position(translates) }
+    }
+
+    /// Assigns a new flow to instances. With a `translator`, those of other hops are assigned when a packet comes there, unless
+    /// the flow had them before: behind the translator, the packets belong to another flow.
     pub(super) fn assignment(
         &mut self,
         tuple: &FlowTuple,
         number: u32,
-        reverse: bool,
+        translator: Option<usize>,
         seconds: u32,
     ) -> Option<FlowRecord> {
         let flow = tuple.hash;
@@ -613,16 +625,6 @@ impl Chains {
             let record = self.records.find(Version::record_hash(flow, number), number, seconds)?;
             Some((versions.get(number)?, self.records.get(record)?))
         });
-        // Behind a translator, the flow is another one. Its instances are assigned when a packet comes there.
-        let services = &self.services;
-        let translates = |number: &u16| {
-            let service = services.get(usize::from(*number)).and_then(Option::as_ref);
-            service.is_some_and(|service| service.translator.is_some())
-        };
-        let translator = match reverse {
-            false => version.hops.iter().position(translates),
-            true => version.hops.iter().rposition(translates),
-        };
         for (hop, number) in version.hops.iter().enumerate() {
             let kept = old.as_ref().and_then(|(version, record)| {
                 let place = version.hops.iter().position(|hop| hop == number)?;
