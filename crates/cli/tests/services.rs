@@ -135,9 +135,7 @@ fn a_user_chains_services() {
         format!(
             "clickbox_chain_left_packets_total{{switch=\"lan\",chain=\"web\",direction=\"forward\"}} {back}"
         ),
-        format!(
-            "clickbox_chain_lost_packets_total{{switch=\"lan\",chain=\"web\",hop=\"1\",service=\"fw\",direction=\"forward\"}} 0"
-        ),
+        r#"clickbox_chain_lost_packets_total{switch="lan",chain="web",hop="1",service="fw",direction="forward"} 0"#.into(),
         format!("clickbox_service_packets_total{{service=\"fw\",owner=\"default\"}} {}", there + back),
         "clickbox_service_instances{service=\"ids\",owner=\"default\",state=\"up\"} 2".into(),
         "clickbox_service_flows{service=\"ids\",owner=\"default\"} 32".into(),

@@ -185,10 +185,12 @@ impl Versions {
         retired.retain(|number| {
             let since = self.get(*number).and_then(|version| version.retired);
             let is_over = since.is_none_or(|since| seconds.saturating_sub(since) > RETIREMENT);
-            if is_over && let Some((_, place)) = self.places.get_mut(*number as usize & 0xffff) {
-                if let Some(Version { chain: Some(chain), books, .. }) = place.take() {
-                    removed(chain, books);
-                }
+            // A version of a single service goes too, without books.
+            if is_over
+                && let Some((_, place)) = self.places.get_mut(*number as usize & 0xffff)
+                && let Some(Version { chain: Some(chain), books, .. }) = place.take()
+            {
+                removed(chain, books);
             }
             !is_over
         });
