@@ -3,8 +3,8 @@
 use packet::protocol;
 
 use crate::extract::{Ingress, is_error};
-use crate::field::Field;
 use crate::key::Key;
+use crate::layout::{NETWORK_PRESENT, TRANSPORT_PRESENT};
 use crate::locate::{Ip, Payload, locate};
 
 /// Bytes of a packet in an ICMP error that are looked at: an IPv6 header and the ports after it, or an IPv4 header with options.
@@ -92,18 +92,13 @@ impl Key {
 
     #[inline]
     fn plain_tuple(&self, seed: u64) -> FlowTuple {
-        let address = |field| self.get(field).map(|address| address as u32);
-        let ends = address(Field::Ipv4Src).zip(address(Field::Ipv4Dst)).map(|(source, destination)| {
-            let fields = match self.protocol() {
-                protocol::TCP => Some([Field::TcpSrc, Field::TcpDst]),
-                protocol::UDP => Some([Field::UdpSrc, Field::UdpDst]),
-                protocol::SCTP => Some([Field::SctpSrc, Field::SctpDst]),
-                _ => None,
-            };
-            let ports = fields
-                .map_or([0; 2], |fields| fields.map(|field| self.get(field).map_or(0, |port| port as u16)));
-            let end = |address, port| FlowEnd { address, port };
-            [end(source, ports[0]), end(destination, ports[1])]
+        let (words, presence) = (&self.words, self.presence());
+        let ends = (self.eth_type() == 0x0800 && presence & NETWORK_PRESENT != 0).then(|| {
+            let has_ports = matches!(self.protocol(), protocol::TCP | protocol::UDP | protocol::SCTP)
+                && presence & TRANSPORT_PRESENT != 0;
+            let ports = if has_ports { words[3] >> 32 } else { 0 };
+            let end = |address: u64, port: u64| FlowEnd { address: address as u32, port: port as u16 };
+            [end(words[4] >> 32, ports >> 16), end(words[4], ports)]
         });
         FlowTuple { hash: self.flow_hash(seed), protocol: self.protocol(), ends }
     }
