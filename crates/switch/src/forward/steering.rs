@@ -523,7 +523,9 @@ impl Forward for Steering {
 
     /// What comes from a function has an identity, mostly.
     fn leaves_unread(&self, from: PortId) -> bool {
-        self.key(from).is_some_and(|key| self.chains.role(key).is_some())
+        let role = self.key(from).and_then(|key| self.chains.role(key));
+        // What a translator made of a frame decides where it goes.
+        role.is_some_and(|role| !role.translates())
     }
 
     fn pass_on(

@@ -86,6 +86,13 @@ pub(crate) struct Role {
     pub(super) translates: bool,
 }
 
+impl Role {
+    /// Whether the service is a translator, and the port has one direction.
+    pub(crate) fn translates(self) -> bool {
+        self.translates
+    }
+}
+
 #[derive(Debug)]
 struct Chain {
     plan: ChainPlan,
