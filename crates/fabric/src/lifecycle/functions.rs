@@ -46,6 +46,9 @@ impl Fabric {
     }
 }
 
+/// What becomes of the functions of a service that is gone.
+const REMOVED: &str = "its service was removed or changed";
+
 /// Why a connection ends.
 #[derive(Debug)]
 enum End {
@@ -249,8 +252,10 @@ impl Watch {
         }
         let Some(Attached { instance, lost_messages, .. }) = connection.attached else { return };
         let of = key.clone();
-        let lost = fabric.network(move |network| network.detach_function(&of, number)).unwrap_or(0);
+        let detached = fabric.network(move |network| network.detach_function(&of, number));
         let why = match end {
+            // With its service its doorbell is closed, whereupon it may leave before it is told why.
+            End::Closed if matches!(detached, Ok(None)) => REMOVED.into(),
             End::Closed => "its process ended or left".into(),
             End::Refused(_) => "it sent something that is no message".into(),
             End::Fault(FunctionFault::Silent) => {
@@ -258,8 +263,9 @@ impl Watch {
             }
             End::Fault(FunctionFault::Violation(text)) => escape::line(text.as_bytes()),
             End::Fault(FunctionFault::Doorbell) => "it closed its doorbell".into(),
-            End::Retired => "its service was removed or changed".into(),
+            End::Retired => REMOVED.into(),
         };
+        let lost = detached.ok().flatten().unwrap_or(0);
         let mut message = format!("function {instance} left service {}: {why}", key.service);
         for (count, what) in [(lost, "packets"), (lost_messages, "messages")] {
             if count > 0 {

@@ -191,13 +191,13 @@ impl Network {
         Ok(())
     }
 
-    /// Takes a function out of its service, if it is in one: its flows continue at the other instances. Returns the number of
-    /// packets that were in its rings, which are lost as `down`.
-    pub(crate) fn detach_function(&mut self, key: &ServiceKey, connection: u64) -> u64 {
-        let Ok((record, _)) = self.record_and_runner(&key.switch) else { return 0 };
+    /// Takes a function out of its service: its flows continue at the other instances. Returns the number of packets that were
+    /// in its rings, which are lost as `down`; `None` if the service no longer has it.
+    pub(crate) fn detach_function(&mut self, key: &ServiceKey, connection: u64) -> Option<u64> {
+        let (record, _) = self.record_and_runner(&key.switch).ok()?;
         let instances = record.services.attached.get_mut(&key.service);
         let mut instances = instances.into_iter().flat_map(BTreeMap::values_mut);
-        let Some(instance) = instances.find(|there| there.connection == Some(connection)) else { return 0 };
+        let instance = instances.find(|there| there.connection == Some(connection))?;
         instance.connection = None;
         let (name, ports) = (instance.name.clone(), std::mem::take(&mut instance.ports));
         let waiting = |port: &FunctionPort| port.rings().map_or(0, |rings| rings.waiting());
@@ -209,7 +209,7 @@ impl Network {
                 self.flush_port(&key.switch, &port);
             }
         }
-        lost
+        Some(lost)
     }
 
     /// Stores the counters that a function publishes.
