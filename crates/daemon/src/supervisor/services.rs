@@ -99,7 +99,7 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
         if faces.outer.is_none() {
             return Err(ServiceError::OneFace);
         }
-        translation.check(*replicas).map_err(ServiceError::Translation)?;
+        translation.check(auto.map_or(*replicas, |range| range.max)).map_err(ServiceError::Translation)?;
     }
     checked_destinations(request)
 }
@@ -288,6 +288,9 @@ impl Supervisor {
         self.refuse_container(name)?;
         let (_, stored) = self.stored_service(name)?;
         self.check_range(&stored.definition.instance, stored.definition.replicas, request.auto)?;
+        if let (Some(translation), Some(range)) = (&stored.definition.translation, request.auto) {
+            translation.check(range.max).map_err(ServiceError::Translation)?;
+        }
         self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
             self.scale(operation, name, request, None)
         })?;

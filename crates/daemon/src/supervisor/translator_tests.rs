@@ -126,6 +126,10 @@ fn each_instance_has_its_slice_as_long_as_it_lives() {
     assert_eq!(ordered(&bed), all.join("; "));
     assert_eq!(pattern(&bed, 4), "203.0.113.1 49408-65535 198.51.100.9 -");
     assert!(refused(scale(&bed, 5)).contains("5 instances need as many slices"));
+    let auto = ScaleService { replicas: None, auto: "1-5".parse().ok(), drain_seconds: 100 };
+    assert!(refused(bed.scale_service(&nat(), auto)).contains("5 instances need as many slices"));
+    let auto = CreateService { name: "nat2".parse().unwrap(), auto: "1-5".parse().ok(), ..service(1) };
+    assert!(refused(bed.create_service(auto)).contains("5 instances need as many slices"));
     assert_eq!(bed.show_service(&nat()).unwrap().replicas, 4);
 }
 
