@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Entries that are kept in memory for readers, and their bytes.
@@ -24,6 +25,9 @@ const KEPT_FILES: u32 = 7;
 
 /// Entries that are written at once.
 const MAX_BATCH: usize = 1024;
+
+/// Time after a report that writing fails in which it is not reported again.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Maximum characters of a detail: a request may be long.
 pub(crate) const MAX_DETAIL: usize = 200;
@@ -58,6 +62,8 @@ pub(crate) struct Audit {
     writer: Option<Mutex<mpsc::Sender<Line>>>,
     /// Whether the last write failed.
     is_failing: AtomicBool,
+    /// When it was last reported that writing fails.
+    reported: Mutex<Option<Instant>>,
 }
 
 fn numbered(path: &Path, number: u32) -> PathBuf {
@@ -152,7 +158,12 @@ impl Audit {
         };
         let Some(path) = path else {
             let history = History::restored(limits, Vec::new(), 0);
-            return Ok(Self { history, writer: None, is_failing: AtomicBool::new(false) });
+            return Ok(Self {
+                history,
+                writer: None,
+                is_failing: AtomicBool::new(false),
+                reported: Mutex::default(),
+            });
         };
         let failed = |cause| AuditError { path: path.to_path_buf(), cause };
         let mut earlier = entries(&numbered(path, 1)).map_err(failed)?;
@@ -164,7 +175,12 @@ impl Audit {
         let thread = std::thread::Builder::new().name("audit".into());
         thread.spawn(move || file.run(&lines)).map_err(failed)?;
         let history = History::restored(limits, earlier, 0);
-        Ok(Self { history, writer: Some(Mutex::new(sender)), is_failing: AtomicBool::new(false) })
+        Ok(Self {
+            history,
+            writer: Some(Mutex::new(sender)),
+            is_failing: AtomicBool::new(false),
+            reported: Mutex::default(),
+        })
     }
 
     /// Adds an entry, which gets the next number. The result arrives when it is on the disk.
@@ -188,9 +204,18 @@ impl Audit {
         Some(result)
     }
 
-    /// Records whether an entry could be written. Returns true if writing fails since this one.
-    pub(crate) fn has_begun_to_fail(&self, failed: bool) -> bool {
-        !self.is_failing.swap(failed, Ordering::Relaxed) && failed
+    /// Records whether an entry could be written. Returns true if writing fails since this one and that is to be reported: on a
+    /// disk that is almost full, some entries still fit.
+    pub(crate) fn has_begun_to_fail(&self, failed: bool, now: Instant) -> bool {
+        if self.is_failing.swap(failed, Ordering::Relaxed) || !failed {
+            return false;
+        }
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = reported.is_some_and(|at| now.saturating_duration_since(at) < REPORT_INTERVAL);
+        if !is_known {
+            *reported = Some(now);
+        }
+        !is_known
     }
 }
 
@@ -264,8 +289,11 @@ mod tests {
     #[test]
     fn a_full_disk_is_reported_once() {
         let audit = Audit::open(None).unwrap();
-        let begun = [true, true, false, true].map(|failed| audit.has_begun_to_fail(failed));
-        assert_eq!(begun, [true, false, false, true]);
+        let start = Instant::now();
+        let begun = [(true, 0), (true, 1), (false, 2), (true, 3), (false, 4), (true, 60)];
+        let begun =
+            begun.map(|(failed, at)| audit.has_begun_to_fail(failed, start + Duration::from_secs(at)));
+        assert_eq!(begun, [true, false, false, false, false, true]);
         // A file to which nothing can be written.
         let file =
             LogFile { path: "/dev/full".into(), file: open(Path::new("/dev/full")).unwrap(), bytes: 0 };

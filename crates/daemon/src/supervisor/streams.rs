@@ -19,6 +19,7 @@ use std::net::{IpAddr, Shutdown};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Bytes per read of a file.
@@ -292,7 +293,7 @@ impl Supervisor {
 
     /// Records whether entries of the audit log can be written. That they can't is reported when it begins.
     pub(crate) fn note_recorded(&self, result: io::Result<()>) {
-        if self.0.audit.has_begun_to_fail(result.is_err())
+        if self.0.audit.has_begun_to_fail(result.is_err(), Instant::now())
             && let Err(error) = result
         {
             let at = match &self.0.store_file {
