@@ -84,8 +84,8 @@ impl Key {
     #[must_use]
     #[inline]
     pub fn flow_tuple(&self, frame: &[u8], seed: u64) -> FlowTuple {
-        match self.protocol() {
-            protocol::ICMP | protocol::ICMP6 => self.icmp_tuple(frame, seed),
+        match (self.eth_type(), self.protocol()) {
+            (0x0800, protocol::ICMP) | (0x86dd, protocol::ICMP6) => self.icmp_tuple(frame, seed),
             _ => self.plain_tuple(seed),
         }
     }
@@ -197,5 +197,20 @@ mod tests {
             (changed[3], changed[31]) = (length, length);
             let _ = tuple(&changed, 0);
         }
+    }
+
+    /// A packet whose protocol is not that of its version of IP has neither message nor identifier.
+    #[test]
+    fn icmp6_inside_ip4_is_no_echo_message() {
+        let mut echo = [0; 8];
+        (echo[0], echo[5]) = (8, 7);
+        let packet = ip4(1, 2, protocol::ICMP6, &echo);
+        let mut frame = vec![0; 12];
+        frame.extend([8, 0]);
+        frame.extend(packet);
+        let of = |frame: &[u8]| Key::extract(frame, &Ingress::default()).0.flow_tuple(frame, SEED);
+        assert_eq!(of(&frame).ends.map(|ends| ends.map(|end| end.port)), Some([0, 0]));
+        assert!(!Key::needs_more(&frame[..38]));
+        assert_eq!(of(&frame), of(&frame[..38]));
     }
 }
