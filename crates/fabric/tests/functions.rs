@@ -1,19 +1,17 @@
 //! Functions in other processes, which here are threads that write to the same memory: those that behave, and those that do not.
 
 mod function_process;
+mod support;
 
-use fabric::{Fabric, Settings, serve};
 use function_process::{FunctionProcess, Socket};
 use model::{
-    Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, EventKind, InstanceStatus, Limits,
-    PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    Attachment, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits, PortRequest,
+    Ring, Sandbox, Size, SwitchName, Time,
 };
-use protocol::Channel;
 use protocol::fabric::{
     Client, Configuration, ConfigurationVersion, FabricError, ServiceDefinition, SteeringDefinition, orders,
 };
 use protocol::function::{FromFunction, MAX_MESSAGE, RefusedReason, TOKEN_BYTES, ToFunction, VERSION};
-use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -65,18 +63,7 @@ fn chain() -> CreateChain {
 impl TestBed {
     /// With a service with these faces, whose functions may send to these destinations.
     fn new(name: &str, faces: &str, destinations: &[&str]) -> Self {
-        let fabric = Fabric::start(
-            &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false },
-            HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
-            [7; 16],
-        )
-        .unwrap();
-        let (near, far) = Channel::pair().unwrap();
-        thread::spawn(move || serve(&fabric, &Arc::new(far)));
-        let (client, reader) = Client::connect(near, [7; 16]).unwrap();
-        thread::spawn(move || reader.run(|_| {}));
-        let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan()) };
-        client.ask(orders::AddSwitch { definition }).unwrap();
+        let client = support::TestBed::new().0;
         let bed = Self { client, socket: Socket::new(name) };
         for (number, (name, text)) in
             [("source", SOURCE), ("sink", SINK), ("jail", SINK)].into_iter().enumerate()

@@ -242,7 +242,8 @@ impl Batch {
         }
     }
 
-    /// Adds a frame that lies in `source`, and copies its head, unless it is [left unread](Self::leave_unread). The frame must be at most [`MAX_FRAME`] long and inside
+    /// Adds a frame that lies in `source`, and copies its head, unless it is [left unread](Self::leave_unread). The frame
+    /// must be at most [`MAX_FRAME`] long and inside
     /// the source.
     #[inline(always)]
     pub(crate) fn push_split(&mut self, source: &SourceRegion, taken: TakenPacket) {

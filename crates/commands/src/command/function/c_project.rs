@@ -12,7 +12,7 @@ use super::project::{FunctionName, LIBRARY, SOURCES};
 use super::sources;
 use crate::error::FileError;
 
-/// The file by which a project in C is known.
+/// The file that marks a project in C.
 const MANIFEST: &str = "function.toml";
 
 /// What the test of a new project prints: the counters of its function on the capture that comes with it.

@@ -8,7 +8,7 @@ use super::flow_records::{Learnt, Outside, UNASSIGNED};
 use super::identity::Identity;
 use super::instances::{Instance, Service};
 use super::table::{Chains, Role, SWEEP, Step, release};
-use super::translator::{Place, end_hash};
+use super::translator::{EndPlace, end_hash};
 use super::version::Version;
 use flow_table::{FlowEnd, FlowTuple};
 use reason::Reason;
@@ -81,11 +81,11 @@ impl Chains {
         let seconds = (now / 1_000_000_000) as u32;
         let place = tuple.ends.and_then(|[source, _]| self.place(role, tuple.protocol, source));
         let found = match (role.reverse, place) {
-            (Some(false), Some(Place::Range(slot))) if slot != role.slot => Err(Refusal::OutOfRange),
-            (Some(false), Some(Place::Range(_))) => {
+            (Some(false), Some(EndPlace::Range(slot))) if slot != role.slot => Err(Refusal::OutOfRange),
+            (Some(false), Some(EndPlace::Range(_))) => {
                 self.find_or_learn(role, (version, hop), tuple, true, seconds)
             }
-            (Some(false), Some(Place::Outside))
+            (Some(false), Some(EndPlace::Outside))
                 if !self.is_first(role) && !self.has_record(role, (version, hop), tuple) =>
             {
                 Err(Refusal::OutOfRange)
@@ -115,9 +115,9 @@ impl Chains {
             }),
             // Towards the outside: from its range.
             _ => match self.place(role, tuple.protocol, source) {
-                Some(Place::Range(slot)) => slot == role.slot,
+                Some(EndPlace::Range(slot)) => slot == role.slot,
                 // The instance that gets the packets to a static mapping.
-                Some(Place::Outside) => {
+                Some(EndPlace::Outside) => {
                     let (_, version) = self.records.flow(record);
                     self.is_first(role) || self.has_record(role, (version, hop), tuple)
                 }
@@ -127,7 +127,7 @@ impl Chains {
         if is_allowed { Ok(()) } else { Err(Refusal::OutOfRange) }
     }
 
-    fn place(&self, role: Role, protocol: u8, end: FlowEnd) -> Option<Place> {
+    fn place(&self, role: Role, protocol: u8, end: FlowEnd) -> Option<EndPlace> {
         let service = self.services.get(usize::from(role.service))?.as_ref()?;
         service.translator.as_ref()?.place(protocol, end)
     }
@@ -235,13 +235,13 @@ impl Chains {
             let Some((place, far)) = place else { continue };
             let slot = self.records.slot(record, hop);
             let owner = match place {
-                Place::Range(owner) => owner,
-                Place::Outside | Place::Inside if service.is_up(slot) => slot,
-                Place::Outside | Place::Inside => service.first().unwrap_or(slot),
+                EndPlace::Range(owner) => owner,
+                EndPlace::Outside | EndPlace::Inside if service.is_up(slot) => slot,
+                EndPlace::Outside | EndPlace::Inside => service.first().unwrap_or(slot),
             };
             let found = self.records.outside(record);
             let was_counted = found.is_none_or(|found| usize::from(found.hop) != hop);
-            let is_counted = place == Place::Inside || found.is_some() && was_counted;
+            let is_counted = place == EndPlace::Inside || found.is_some() && was_counted;
             if slot == owner && was_counted == is_counted {
                 continue;
             }

@@ -8,7 +8,7 @@ use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
 use super::identity::{Identity, MAX_LOOKUPS};
 use super::instances::{RefusedTuples, Service};
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
-use super::translator::{Place, end_hash};
+use super::translator::{EndPlace, end_hash};
 use super::version::{End, Version, Versions};
 use crate::batch::FrameMark;
 use crate::forward::PortKey;
@@ -642,12 +642,12 @@ impl Chains {
             let kept = kept.filter(|slot| service.is_up(*slot));
             let place = service.translator.as_ref().and_then(|found| found.place_of_flow(tuple));
             let chosen = match place {
-                Some((Place::Range(slot), _)) => Some(slot),
-                Some((Place::Outside | Place::Inside, _)) => kept.or_else(|| service.first()),
+                Some((EndPlace::Range(slot), _)) => Some(slot),
+                Some((EndPlace::Outside | EndPlace::Inside, _)) => kept.or_else(|| service.first()),
                 None if translator.is_none_or(|first| hop == first) => kept.or_else(|| service.choose(flow)),
                 None => kept,
             };
-            if let (Some((Place::Range(_) | Place::Outside, far)), None) = (place, outside) {
+            if let (Some((EndPlace::Range(_) | EndPlace::Outside, far)), None) = (place, outside) {
                 outside = Some(Outside { hop: hop as u8, far: end_hash(tuple.protocol, far) });
             }
             if let (Some(slot), Some(place)) = (chosen, slots.get_mut(hop)) {

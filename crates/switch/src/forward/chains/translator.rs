@@ -39,7 +39,7 @@ impl MappedEnds {
 
 /// Where one end of a flow lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EndPlace {
     /// In the range of the instance with this slot.
     Range(u8),
     /// At the outside of a static mapping.
@@ -91,18 +91,18 @@ impl Translator {
     }
 
     /// Where an end lies.
-    pub(super) fn place(&self, protocol: u8, end: FlowEnd) -> Option<Place> {
+    pub(super) fn place(&self, protocol: u8, end: FlowEnd) -> Option<EndPlace> {
         if let Some(slot) = self.owner(protocol, end) {
-            return Some(Place::Range(slot));
+            return Some(EndPlace::Range(slot));
         }
         if self.outside.contains(protocol, end) {
-            return Some(Place::Outside);
+            return Some(EndPlace::Outside);
         }
-        self.inside.contains(protocol, end).then_some(Place::Inside)
+        self.inside.contains(protocol, end).then_some(EndPlace::Inside)
     }
 
     /// Where a flow lies, which is the same for both directions, and its other end.
-    pub(super) fn place_of_flow(&self, tuple: &FlowTuple) -> Option<(Place, FlowEnd)> {
+    pub(super) fn place_of_flow(&self, tuple: &FlowTuple) -> Option<(EndPlace, FlowEnd)> {
         let mut ends = tuple.ends?;
         ends.sort_unstable();
         let [one, other] = ends;
@@ -111,9 +111,9 @@ impl Translator {
             .filter_map(|(end, far)| Some((self.place(tuple.protocol, end)?, far)));
         // Ranges first, then outside addresses.
         places.min_by_key(|(place, _)| match place {
-            Place::Range(_) => 0,
-            Place::Outside => 1,
-            Place::Inside => 2,
+            EndPlace::Range(_) => 0,
+            EndPlace::Outside => 1,
+            EndPlace::Inside => 2,
         })
     }
 }
@@ -166,19 +166,19 @@ mod tests {
         let translator = translator();
         for (protocol, at, place) in [
             (17, end(9, 999), None),
-            (17, end(9, 1000), Some(Place::Range(0))),
-            (6, end(9, 1999), Some(Place::Range(0))),
-            (1, end(9, 2000), Some(Place::Range(4))),
+            (17, end(9, 1000), Some(EndPlace::Range(0))),
+            (6, end(9, 1999), Some(EndPlace::Range(0))),
+            (1, end(9, 2000), Some(EndPlace::Range(4))),
             (17, end(9, 3000), None),
-            (17, end(8, 0), Some(Place::Range(1))),
+            (17, end(8, 0), Some(EndPlace::Range(1))),
             // Without ports, only one of the two instances could be meant.
             (47, end(9, 0), None),
-            (47, end(8, 0), Some(Place::Range(1))),
-            (6, end(9, 80), Some(Place::Outside)),
+            (47, end(8, 0), Some(EndPlace::Range(1))),
+            (6, end(9, 80), Some(EndPlace::Outside)),
             (17, end(9, 80), None),
-            (6, end(100, 8080), Some(Place::Inside)),
-            (47, end(7, 0), Some(Place::Outside)),
-            (17, end(70, 5), Some(Place::Inside)),
+            (6, end(100, 8080), Some(EndPlace::Inside)),
+            (47, end(7, 0), Some(EndPlace::Outside)),
+            (17, end(70, 5), Some(EndPlace::Inside)),
             (17, end(71, 5), None),
         ] {
             assert_eq!(translator.place(protocol, at), place, "{protocol} {at:?}");
@@ -189,10 +189,10 @@ mod tests {
     fn a_flow_has_the_same_place_in_both_directions() {
         let translator = translator();
         for (one, other, place) in [
-            (end(9, 1500), end(1, 53), Some((Place::Range(0), end(1, 53)))),
-            (end(70, 1), end(8, 1), Some((Place::Range(1), end(70, 1)))),
-            (end(9, 1500), end(9, 2500), Some((Place::Range(0), end(9, 2500)))),
-            (end(70, 1), end(1, 1), Some((Place::Inside, end(1, 1)))),
+            (end(9, 1500), end(1, 53), Some((EndPlace::Range(0), end(1, 53)))),
+            (end(70, 1), end(8, 1), Some((EndPlace::Range(1), end(70, 1)))),
+            (end(9, 1500), end(9, 2500), Some((EndPlace::Range(0), end(9, 2500)))),
+            (end(70, 1), end(1, 1), Some((EndPlace::Inside, end(1, 1)))),
             (end(1, 1), end(2, 2), None),
         ] {
             for ends in [[one, other], [other, one]] {
