@@ -14,7 +14,7 @@ use reason::Reason;
 use std::fmt;
 
 /// Maximum ports of a switch.
-pub const MAX_PORTS: usize = 1024;
+pub const MAX_PORTS: usize = 4096;
 
 /// Length of an Ethernet header.
 const HEADER: usize = 14;

@@ -12,7 +12,7 @@ const OUTSIDE: usize = 6;
 /// The word that says which translator sent the first packet.
 const LEARNT: usize = 7;
 
-/// Records in which a flow can be.
+/// Records of a set. A flow is in one of two sets: mostly in the first one, and in the second one if that was full.
 const WAYS: usize = 4;
 
 /// Seconds without packets after which a flow is forgotten.
@@ -130,14 +130,22 @@ impl FlowRecords {
         self.len
     }
 
-    fn set(&self, hash: u64) -> usize {
-        (hash as usize & self.mask) * WAYS
+    /// The first records of the sets in which a flow can be.
+    fn sets(&self, hash: u64) -> [usize; 2] {
+        [hash, hash >> 32].map(|bits| (bits as usize & self.mask) * WAYS)
     }
 
-    /// Prefetches the records in which a flow can be.
+    /// The records in which a flow can be, with their places.
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = (usize, &[u64; WORDS])> {
+        let places = self.sets(hash).into_iter().flat_map(|set| set..set + WAYS);
+        places.filter_map(|at| Some((at, self.records.get(at)?)))
+    }
+
+    /// Prefetches the records in which a flow mostly is.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
-        if let Some(record) = self.records.get(self.set(hash)) {
+        let [set, _] = self.sets(hash);
+        if let Some(record) = self.records.get(set) {
             packet::prefetch(record);
         }
     }
@@ -153,20 +161,17 @@ impl FlowRecords {
     /// The place of a flow's record, if it has one. The flow counts as used.
     #[inline(always)]
     pub(super) fn find(&mut self, hash: u64, version: u32, seconds: u32) -> Option<u32> {
-        let set = self.set(hash);
-        let ways = self.records.get_mut(set..set + WAYS)?;
-        let way = ways.iter().position(|words| words[0] == hash && (words[1] >> 32) as u32 == version)?;
-        ways[way][1] = stamp(version, seconds);
-        Some((set + way) as u32)
+        let at = self.peek(hash, version)?;
+        self.records.get_mut(at as usize)?[1] = stamp(version, seconds);
+        Some(at)
     }
 
-    /// Puts a record in place of the one that was used least recently. Returns its place, and the record that it replaces.
+    /// Puts a record in the first place that is free, or else in place of the one that was used least recently.
+    /// Returns its place, and the record that it replaces.
     pub(super) fn insert(&mut self, record: FlowRecord, seconds: u32) -> (u32, Option<FlowRecord>) {
-        let set = self.set(record.hash);
-        let ways = self.records.get_mut(set..set + WAYS).unwrap_or_default();
         let used = |words: &[u64; WORDS]| if words[0] == 0 { 0 } else { 1 + u64::from(words[1] as u32) };
-        match ways.iter().enumerate().min_by_key(|(_, words)| used(words)) {
-            Some((way, _)) => self.put(set + way, record, seconds),
+        match self.candidates(record.hash).min_by_key(|(_, words)| used(words)) {
+            Some((at, _)) => self.put(at, record, seconds),
             None => (0, None),
         }
     }
@@ -178,7 +183,6 @@ impl FlowRecords {
         record: FlowRecord,
         seconds: u32,
     ) -> Option<(u32, Option<FlowRecord>)> {
-        let set = self.set(record.hash);
         let own = Learnt::to_word(record.learnt);
         let rank = |words: &[u64; WORDS]| match words {
             [0, ..] => Some(0),
@@ -186,9 +190,9 @@ impl FlowRecords {
             words if words[LEARNT] == own && own != 0 => Some(2 + u64::from(words[1] as u32)),
             _ => None,
         };
-        let ways = self.records.get(set..set + WAYS)?.iter().enumerate();
-        let (_, way) = ways.filter_map(|(way, words)| Some((rank(words)?, way))).min()?;
-        Some(self.put(set + way, record, seconds))
+        let ranked = self.candidates(record.hash).filter_map(|(at, words)| Some((rank(words)?, at)));
+        let (_, at) = ranked.min_by_key(|(rank, _)| *rank)?;
+        Some(self.put(at, record, seconds))
     }
 
     /// Replaces what is at a place.
@@ -210,11 +214,10 @@ impl FlowRecords {
     }
 
     /// The place of a flow's record, if it has one. The flow does not count as used.
+    #[inline(always)]
     pub(super) fn peek(&self, hash: u64, version: u32) -> Option<u32> {
-        let set = self.set(hash);
-        let ways = self.records.get(set..set + WAYS)?;
-        let way = ways.iter().position(|words| words[0] == hash && (words[1] >> 32) as u32 == version)?;
-        Some((set + way) as u32)
+        let is_it = |words: &[u64; WORDS]| words[0] == hash && (words[1] >> 32) as u32 == version;
+        self.candidates(hash).find(|(_, words)| is_it(words)).map(|(at, _)| at as u32)
     }
 
     /// Which translator made the record at a place.
@@ -310,6 +313,24 @@ mod tests {
         assert_eq!((gone, records.len(), records.find(9, 3, 0)), (39, 1, Some(at)));
         records.forget(64, 100, |version| version == 3, |_| gone += 1);
         assert_eq!((gone, records.len()), (40, 0));
+    }
+
+    #[test]
+    fn a_flow_finds_room_in_its_second_set() {
+        let mut records = FlowRecords::new(4 * WAYS);
+        // All prefer the first set. Each has another one besides.
+        let hashes: Vec<u64> = (1..=8).map(|number| number << 34 | (number % 3 + 1) << 32).collect();
+        for hash in &hashes {
+            let (at, old) = records.insert(record(*hash), 5);
+            assert_eq!((records.get(at), old), (Some(record(*hash)), None));
+        }
+        let places: Vec<_> = hashes.iter().map(|hash| records.find(*hash, 3, 6).unwrap()).collect();
+        assert!(places[..4].iter().all(|at| *at < 4) && places[4..].iter().all(|at| *at >= 4), "{places:?}");
+        // One that ends does not hide those that came after it.
+        records.forget(1, 7, |_| true, |_| {});
+        assert_eq!((records.len(), records.peek(hashes[1], 3)), (7, None));
+        assert!(places[4..].iter().zip(&hashes[4..]).all(|(at, hash)| records.peek(*hash, 3) == Some(*at)));
+        assert_eq!(records.displaced, 0);
     }
 
     #[test]
