@@ -203,7 +203,7 @@ impl Batch {
 
     /// Replaces the tags that frames came with by those for the ports that they go to. Frames that are not listed get none.
     pub(crate) fn replace_tags(&mut self, tags: &[(u32, u64)]) {
-        if self.is_tagged {
+        if self.is_tagged && tags.len() < self.entries.len() {
             self.entries.iter_mut().for_each(|entry| entry.tag = 0);
         }
         for (number, tag) in tags {

@@ -200,6 +200,9 @@ impl<F: Forward> Switch<F> {
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
         let received_bytes = match forward.reads_headers() {
             false => switch_by_addresses(forward, &mut port, Places { ports, books, plan }, batch, from, now),
+            true if unread.len() == batch.len() && passed.iter().all(Option::is_some) => {
+                switch_passed(unread, passed, Places { ports, books, plan }, &mut port.counters)
+            }
             true => {
                 let passed = unread
                     .iter()
@@ -433,6 +436,21 @@ fn switch_by_addresses(
             }
         };
         places.put(number, decision, &mut port.counters);
+    }
+    bytes
+}
+
+/// Plans a batch of which all frames are passed on unread. Returns their bytes.
+fn switch_passed(
+    unread: &[UnreadFrame],
+    passed: &[Option<Decision>],
+    mut places: Places<'_>,
+    counters: &mut Counters,
+) -> u64 {
+    let mut bytes = 0;
+    for (frame, decision) in unread.iter().zip(passed) {
+        bytes += u64::from(frame.length);
+        decision.iter().for_each(|decision| places.put_existing(frame.number, *decision, counters));
     }
     bytes
 }

@@ -13,10 +13,9 @@ use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::ingress::{ingress_of, number};
 use super::learning::{LearningBridge, LearningSettings};
-use crate::batch::{FrameMark, UnreadFrame};
+use crate::batch::UnreadFrame;
 use crate::huge_pages;
 use crate::port::PortId;
-use boundary::Answer;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline,
@@ -535,22 +534,14 @@ impl Forward for Steering {
         now: u64,
         decisions: &mut Vec<Option<Decision>>,
     ) {
-        /// Frames ahead whose records are prefetched.
-        const AHEAD: usize = 8;
-        let role = self.key(from).and_then(|key| self.chains.role(key));
+        let Some(role) = self.key(from).and_then(|key| self.chains.role(key)) else { return };
         let Self { chains, ports, .. } = self;
-        let mark = |frame: &UnreadFrame| FrameMark { tag: frame.tag, meta: Answer::Next.to_meta() };
-        frames.iter().take(AHEAD).for_each(|frame| chains.prefetch(mark(frame)));
-        for (at, frame) in frames.iter().enumerate() {
-            if let Some(coming) = frames.get(at + AHEAD) {
-                chains.prefetch(mark(coming));
-            }
-            let step = role.map(|role| chains.follow(role, mark(frame), frame.length as usize, now));
+        chains.pass_on(role, frames, now, |step| {
             decisions.push(match step {
-                None | Some(Step::LookUp | Step::Service(_) | Step::Leave(_)) => None,
-                Some(step) => Some(decided(step, ports)),
+                Step::LookUp | Step::Service(_) | Step::Leave(_) => None,
+                step => Some(decided(step, ports)),
             });
-        }
+        });
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {

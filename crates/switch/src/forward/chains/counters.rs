@@ -19,6 +19,12 @@ impl HopCounters {
         self.packets += 1;
         self.bytes += length as u64;
     }
+
+    /// Counts several packets.
+    pub(super) fn add_all(&mut self, packets: u64, bytes: u64) {
+        self.packets += packets;
+        self.bytes += bytes;
+    }
 }
 
 /// What became of the packets of a chain in the switch, since it was created. Packets pass the switch between two functions:

@@ -71,6 +71,14 @@ pub(super) struct FlowRecord {
     pub(super) learnt: Option<Learnt>,
 }
 
+/// What the records of flows that go the same way have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assignment {
+    pub(super) version: u32,
+    /// The slots at two hops.
+    pub(super) places: [(usize, u8); 2],
+}
+
 /// Records of flows by hash, in a table of a fixed size. Two flows with one hash share a record, which harms neither: it only
 /// assigns instances.
 ///
@@ -241,6 +249,19 @@ impl FlowRecords {
     #[inline(always)]
     pub(super) fn flow(&self, at: u32) -> (u64, u32) {
         self.records.get(at as usize).map_or((0, 0), |words| (words[0], (words[1] >> 32) as u32))
+    }
+
+    /// Whether the record at a place belongs to the flow whose hash has these upper bits, and is assigned so.
+    #[inline(always)]
+    pub(super) fn is_assigned(&self, at: u32, check: u16, assignment: &Assignment) -> bool {
+        let Some(words) = self.records.get(at as usize) else { return false };
+        let has = |(hop, slot): (usize, u8)| {
+            words.get(2 + hop / 8).is_some_and(|word| (word >> (hop % 8 * 8)) as u8 == slot)
+        };
+        words[0] != 0
+            && (words[0] >> 48) as u16 == check
+            && (words[1] >> 32) as u32 == assignment.version
+            && assignment.places.into_iter().all(has)
     }
 
     /// The slot at a hop of the record at a place.

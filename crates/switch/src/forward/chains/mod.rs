@@ -5,6 +5,7 @@ mod flow_records;
 mod identity;
 mod instances;
 mod leave;
+mod pass;
 mod plan;
 mod table;
 mod translator;

@@ -94,10 +94,10 @@ impl Role {
 }
 
 #[derive(Debug)]
-struct Chain {
+pub(super) struct Chain {
     plan: ChainPlan,
     version: u32,
-    left: [HopCounters; 2],
+    pub(super) left: [HopCounters; 2],
     /// What became of the packets of versions that are forgotten.
     past: ChainBooks,
 }
@@ -108,7 +108,7 @@ pub struct Chains {
     pub(super) services: Vec<Option<Service>>,
     /// The version for packets that go to one instance of a service, outside of chains.
     single: Vec<Option<u32>>,
-    chains: BTreeMap<u16, Chain>,
+    pub(super) chains: BTreeMap<u16, Chain>,
     pub(super) versions: Versions,
     pub(super) records: FlowRecords,
     /// Whether a service is a translator.

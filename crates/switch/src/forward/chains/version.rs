@@ -92,6 +92,11 @@ impl Version {
         }
     }
 
+    /// The flow of which a packet is being measured at a hop.
+    pub(super) fn timed(&self, hop: usize) -> Option<u32> {
+        self.samples.get(hop).and_then(|sample| sample.sent).map(|(record, _)| record)
+    }
+
     /// The mean time that each hop takes.
     pub(super) fn times(&self) -> Vec<Option<u64>> {
         self.samples.iter().map(|sample| sample.mean).collect()
