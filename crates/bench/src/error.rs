@@ -49,6 +49,13 @@ pub enum MeasureError {
     Name(api::NameError),
     /// A counter has this value, which is no number.
     NotANumber(String),
+    /// After a rebuild, boxes are missing.
+    Missing {
+        /// The boxes that should run.
+        expected: usize,
+        /// Those that run.
+        found: usize,
+    },
     /// A time limit expired.
     Late {
         /// The event that was expected.
@@ -68,6 +75,9 @@ impl fmt::Display for MeasureError {
             Self::Folder(_) => f.write_str("can't create a temporary folder"),
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
             Self::Client(_) => f.write_str("a request to the daemon failed"),
+            Self::Missing { expected, found } => {
+                write!(f, "after the rebuild of the fabric, {found} of {expected} boxes run")
+            }
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::NotANumber(text) => write!(f, "a counter has the value {text:?}, which is no number"),
             // Their messages name the operation.
@@ -104,7 +114,12 @@ impl std::error::Error for MeasureError {
             Self::Flow(error) => error.source(),
             Self::Match(error) => error.source(),
             Self::Name(error) => error.source(),
-            Self::NoKvm | Self::NoEntry | Self::NoPort(_) | Self::NotANumber(_) | Self::Late { .. } => None,
+            Self::NoKvm
+            | Self::NoEntry
+            | Self::NoPort(_)
+            | Self::NotANumber(_)
+            | Self::Missing { .. }
+            | Self::Late { .. } => None,
         }
     }
 }

@@ -4,8 +4,8 @@
 //!   capture.
 //! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
 //! - [`kills`] kills the processes of a daemon, and checks that nothing acknowledged is lost.
-//! - [`planes`] counts the packets that are lost while the daemon is killed or upgraded, and measures how owners share a
-//!   host.
+//! - [`planes`] counts the packets that are lost while the daemon is killed or upgraded, and measures how long a fabric is
+//!   rebuilt, and how owners share a host.
 //! - [`lookups`] measures lookups in the flow table.
 //! - `report` runs all measurements and renders them as a page.
 //!

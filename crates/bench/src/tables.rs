@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::planes::Rebuild;
 use crate::{
     Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, SteeringRate, SteeringResults,
     Times,
@@ -72,6 +73,20 @@ impl Table for Boot {
             let _ = writeln!(lines, "{name:<28} {time:>8.3}");
         }
         lines + &format!("{:<28} {:>8.1} KB\n", "private memory of a box", self.private_kb)
+    }
+}
+
+impl Table for Rebuild {
+    fn head() -> String {
+        format!("{:<8} {:>8} {:>8} {:>8} {:>8} {:>8}", "boxes", "goal ms", "p50", "max", "away p50", "max")
+    }
+
+    fn lines(&self) -> String {
+        let Self { boxes, goal_ms, rebuild_ms, away_ms, .. } = self;
+        format!(
+            "{boxes:<8} {goal_ms:>8.0} {:>8.1} {:>8.1} {:>8.1} {:>8.1}\n",
+            rebuild_ms.p50, rebuild_ms.max, away_ms.p50, away_ms.max
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+use rustix::process::{Pid, Signal, kill_process};
 use support::planes::{Planes, is_running, until};
 
 /// Counts packets, so that a test sees whether the box goes on.
@@ -55,6 +56,20 @@ fn everything_is_stopped_and_comes_back() {
     planes.check(&["daemon", "stop", "--all", "--launcher", &socket], 0, &[nothing]);
     assert!(!is_running(fabric) && !is_running(launcher));
     planes.check(&["daemon", "stop", "--all", "--launcher", &socket], 3, &["no daemon is running"]);
+}
+
+/// SIGTERM, from a service manager, ends the daemon only; Ctrl-C ends everything.
+#[test]
+fn a_termination_ends_the_daemon_and_an_interrupt_everything() {
+    let (planes, mut daemon) = with_box("signals");
+    let (fabric, launcher) = (planes.fabric().expect("a fabric"), planes.launcher().expect("a launcher"));
+    kill_process(Pid::from_child(&daemon), Signal::TERM).expect("a signal");
+    assert!(daemon.wait().expect("an end").success());
+    let mut daemon = planes.start();
+    assert_eq!((planes.fabric(), planes.launcher()), (Some(fabric), Some(launcher)));
+    kill_process(Pid::from_child(&daemon), Signal::INT).expect("a signal");
+    assert!(daemon.wait().expect("an end").success());
+    until("the end of fabric and launcher", || !is_running(fabric) && !is_running(launcher));
 }
 
 #[test]

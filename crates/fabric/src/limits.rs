@@ -137,6 +137,10 @@ pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Threads that carry out orders. Each may wait for a box.
 pub(crate) const MAX_ORDER_THREADS: usize = 512;
 
+/// Threads that wait for orders when there are none. Those that more orders needed end: starting a thread takes longer than
+/// most orders, and its end is announced to each virtual machine.
+pub(crate) const KEPT_ORDER_THREADS: usize = 8;
+
 /// How long a function that attached itself may take no packet although some wait for it. Its flows would stand still.
 pub(crate) const MAX_FUNCTION_SILENCE: Duration = Duration::from_secs(2);
 

@@ -1,14 +1,12 @@
 //! The agent of a fabric: the process that holds the sessions with OpenFlow controllers. It is started when a daemon asks for
 //! it, again when it ends, and ends with its fabric. What it says goes to the fabric alone.
 
-use crate::child::{OWN_VARIABLES, failed};
+use crate::child::{self, failed};
 use crate::settings::Settings;
 use protocol::Channel;
 use protocol::launcher::{Shortfall, Step};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// The time between the end of an agent and the start of the next one.
@@ -33,29 +31,11 @@ impl Agent {
         // If this fails, the next attempt comes later.
         self.start_at = Instant::now() + PAUSE;
         let (ours, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
-        let mut command = Command::new(&settings.program);
-        command.args(&settings.agent_arguments).stdin(Stdio::from(OwnedFd::from(theirs))).current_dir("/");
-        if let Some(user) = user {
-            command.arg(format!("--user={user}"));
-        }
-        for variable in OWN_VARIABLES {
-            command.env_remove(variable);
-        }
-        let mut process = command.spawn().map_err(|error| failed(Step::StartAgent, &error))?;
-        // The number stays this process's until it is reaped.
-        let pidfd = Pid::from_raw(process.id().cast_signed())
-            .ok_or(Errno::SRCH)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        match pidfd {
-            Ok(pidfd) => {
-                self.process = Some((process, pidfd));
-                Ok(ours.into())
-            }
-            Err(error) => {
-                end(&mut process);
-                Err(failed(Step::StartAgent, &error.into()))
-            }
-        }
+        let mut arguments = settings.agent_arguments.clone();
+        arguments.extend(user.map(|user| format!("--user={user}").into()));
+        let started = child::start(&settings.program, &arguments, theirs);
+        self.process = Some(started.map_err(|error| failed(Step::StartAgent, &error))?);
+        Ok(ours.into())
     }
 
     /// When it has to be started; `None` while it runs.
@@ -81,13 +61,7 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         if let Some((process, _)) = &mut self.process {
-            end(process);
+            child::end(process);
         }
     }
-}
-
-fn end(process: &mut Child) {
-    // Each fails only if the process has ended.
-    let _ = process.kill();
-    let _ = process.wait();
 }

@@ -1,7 +1,7 @@
 //! Devices and files behind ports: opened with the launcher's privileges, and kept.
 
-use crate::privileges::number;
-use protocol::launcher::{PortDevice, Refusal, Shortfall, Step};
+use crate::child;
+use protocol::launcher::{PortDevice, Refusal, Step};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +77,7 @@ impl Devices {
 }
 
 fn failed(step: Step, error: &io::Error) -> Refusal {
-    Refusal::Failed(Shortfall { step, errno: number(error) })
+    Refusal::Failed(child::failed(step, error))
 }
 
 /// Whether a descriptor is that of an ordinary file that can be written to.

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::cgroup;
-use crate::child::{OWN_VARIABLES, failed};
+use crate::child::{self, failed};
 use crate::settings::Settings;
 use crate::successor::{self, Orphan};
 use protocol::launcher::{EndReason, Ending, FabricState, MAX_REQUEST, Share, Shortfall, Step, ToFabric};
@@ -10,13 +10,12 @@ use protocol::{Channel, StoreIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// How long a fabric may take to end after SIGTERM, before it is killed.
@@ -75,22 +74,14 @@ impl Fabric {
         fcntl_getfl(&channel)
             .and_then(|flags| fcntl_setfl(&channel, flags | OFlags::NONBLOCK))
             .map_err(|error| failed(Step::MakeChannel, &error.into()))?;
-        let mut command = Command::new(&settings.program);
-        command.args(&settings.arguments).stdin(Stdio::from(OwnedFd::from(theirs))).current_dir("/");
-        for variable in OWN_VARIABLES {
-            command.env_remove(variable);
-        }
+        let mut arguments = settings.arguments.clone();
         if share.is_some_and(|share| share.processors.is_empty()) {
-            command.arg("--shares-processors");
+            arguments.push("--shares-processors".into());
         }
-        let mut process = command.spawn().map_err(|error| failed(Step::StartFabric, &error))?;
-        let pid = process.id();
-        // The number stays this process's until it is reaped.
-        let pidfd = Pid::from_raw(pid.cast_signed())
-            .ok_or(Errno::SRCH)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
-            .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
-        let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
+        let started = child::start(&settings.program, &arguments, theirs);
+        let (process, pidfd) = started.map_err(|error| failed(Step::StartFabric, &error))?;
+        let (pid, shortfalls) = (process.id(), shortfalls.to_vec());
+        let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls };
         let process = Process::Child(process);
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None, agent: None };
         fabric.enter_cgroups(user, share.map(|share| share.weight));
@@ -297,11 +288,4 @@ fn open_kvm(state: &mut FabricState) -> Option<OwnedFd> {
             None
         }
     }
-}
-
-/// Ends a process that can't be used, for this reason.
-fn end(process: &mut Child, reason: io::Error) -> io::Error {
-    let _ = process.kill();
-    let _ = process.wait();
-    reason
 }

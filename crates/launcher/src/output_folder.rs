@@ -1,7 +1,7 @@
 //! The folder for the files that boxes write, which belongs to the fabrics.
 
-use crate::privileges::number;
-use protocol::launcher::{Refusal, Shortfall, Step};
+use crate::child;
+use protocol::launcher::{Refusal, Step};
 use rustix::fs::{Mode, OFlags, fchown, fstat, mkdir, open};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
@@ -15,8 +15,7 @@ pub(crate) fn open_output_folder(path: &Path, user: Option<u32>) -> Result<Owned
     if !path.is_absolute() {
         return Err(Refusal::RelativePath);
     }
-    let failed =
-        |errno: Errno| Refusal::Failed(Shortfall { step: Step::OpenFolder, errno: number(&errno.into()) });
+    let failed = |errno: Errno| Refusal::Failed(child::failed(Step::OpenFolder, &errno.into()));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let existing = open(path, flags, Mode::empty());
     let owner = user.unwrap_or_else(|| geteuid().as_raw());

@@ -124,7 +124,7 @@ impl Host {
         self.check(settings)?;
         match target {
             Target::Vm(worker) => {
-                let (machine, region) = self.make_vm(settings)?;
+                let (machine, region) = self.make_vm(settings, false)?;
                 let (mailbox, ports) = endpoints(&region)?;
                 let task = worker.add(machine, &region, settings);
                 Ok(Sandbox::new(Arc::new(task), region, mailbox, ports))
@@ -155,7 +155,7 @@ impl Host {
         let settings = snapshot.merge(settings);
         match target {
             Target::Vm(worker) => {
-                let (mut machine, region) = self.make_vm(&settings)?;
+                let (mut machine, region) = self.make_vm(&settings, true)?;
                 machine.restore(snapshot, &settings)?;
                 let (mailbox, ports) = endpoints_at(&region, &snapshot.shared)?;
                 let task = worker.add(machine, &region, &settings);
@@ -184,17 +184,21 @@ impl Host {
         settings: &Settings,
     ) -> Result<(VirtualMachine, Mailbox, Vec<HostPort>), CreateError> {
         self.check(settings)?;
-        let (machine, region) = self.make_vm(settings)?;
+        let (machine, region) = self.make_vm(settings, false)?;
         let (mailbox, ports) = endpoints(&region)?;
         Ok((machine, mailbox, ports))
     }
 
-    fn make_vm(&self, settings: &Settings) -> Result<(VirtualMachine, Arc<SharedRegion>), CreateError> {
+    fn make_vm(
+        &self,
+        settings: &Settings,
+        is_copy: bool,
+    ) -> Result<(VirtualMachine, Arc<SharedRegion>), CreateError> {
         let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
         let machine = VirtualMachine::new(
             hypervisor,
             self.image(settings),
-            settings,
+            (settings, is_copy),
             RegionPlan::new(settings, true)?,
             &self.dense,
             &self.sparse,

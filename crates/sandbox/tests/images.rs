@@ -5,7 +5,7 @@ mod support;
 use boundary::Request;
 use sandbox::{CreateError, HostError, ImageError, Settings, Target, Worker};
 use std::sync::Arc;
-use support::{WAIT_TIMEOUT, begin, exchange, host, settings};
+use support::{WAIT_TIMEOUT, begin, exchange, host, settings, until};
 use test_support::{Capability, require};
 
 fn packets() -> Vec<Vec<u8>> {
@@ -25,7 +25,7 @@ fn boxes_of_another_image_run_and_are_copied() {
         let mut idle = host().create(target, &settings).unwrap();
         begin(&mut idle, "mirror");
         // The line that it prints at its installation.
-        assert!(idle.event().unwrap().is_some());
+        until("the box prints its line", || idle.event().unwrap().is_some());
         let snapshot = idle.snapshot(WAIT_TIMEOUT).unwrap();
         // A copy runs the image of its original, whatever the settings say.
         let plain = support::settings(1);

@@ -4,7 +4,7 @@ mod support;
 
 use boundary::Request;
 use sandbox::{CreateError, PortSettings, SnapshotError, State, Target, Worker};
-use support::{WAIT_TIMEOUT, begin, exchange, host, settings};
+use support::{WAIT_TIMEOUT, begin, exchange, host, settings, until};
 use test_support::{Capability, require};
 
 fn write(value: &[u8]) -> Request<'_> {
@@ -33,7 +33,7 @@ fn check(target: Target) {
     exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
     // The line that the box prints at installation is still in transit.
     assert!(matches!(original.snapshot(WAIT_TIMEOUT), Err(SnapshotError::Busy)));
-    assert!(original.event().unwrap().is_some());
+    until("the box prints its line", || original.event().unwrap().is_some());
     let snapshot = original.snapshot(WAIT_TIMEOUT).unwrap();
     assert!(snapshot.size() < 2 << 20, "{snapshot:?}");
     original.call(&write(b"later"), WAIT_TIMEOUT).unwrap();

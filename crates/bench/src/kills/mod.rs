@@ -11,9 +11,11 @@ mod change;
 mod definitions;
 mod migration;
 mod processes;
+mod rebuild_event;
 mod run;
 
 pub use definitions::Definitions;
 pub use migration::MigrationError;
 pub(crate) use processes::{Processes, Victim};
+pub(crate) use rebuild_event::{last_event, rebuild_ms, rebuilt};
 pub use run::{KillPlan, Kills, KillsError, kills};

@@ -4,10 +4,10 @@ use super::books::{Books, Signals};
 use super::definitions::Definitions;
 use super::migration::{MigrationError, downgrade};
 use super::processes::{Processes, Victim};
+use super::rebuild_event::{last_event, rebuild_ms, rebuilt};
 use crate::statistics::Times;
 use crate::temporary_folder::TemporaryFolder;
 use api::client::{Client, ClientError};
-use api::{EventKind, EventQuery, operation};
 use random::Random;
 use serde::Serialize;
 use std::fmt;
@@ -188,7 +188,7 @@ pub fn kills(
         done.interrupted += books.iter().filter(|books| books.open.is_some()).count() as u64;
         if victims == [Victim::Fabric] {
             compare(&client, &mut books, (plan.seed, round))?;
-            if let Some(time) = rebuild_time(&client, last)? {
+            if let Some(time) = rebuilt(&client, last, false)?.as_ref().and_then(rebuild_ms) {
                 rebuilds.push(time);
                 let all = books.iter().flat_map(|books| books.definitions.boxes.values());
                 boxes += all.filter(|entry| entry.is_running).count();
@@ -273,26 +273,4 @@ fn compare(client: &Client, books: &mut [Books; 2], (seed, round): (u64, u32)) -
         }
     }
     Ok(())
-}
-
-fn last_event(client: &Client) -> Result<u64, KillsError> {
-    let events = client.call(&operation::EVENTS, &[], &EventQuery::default(), &())?;
-    let mut last = 0;
-    for event in events {
-        last = event?.sequence;
-    }
-    Ok(last)
-}
-
-/// How long the daemon took to rebuild a fabric, which it reports.
-fn rebuild_time(client: &Client, last: u64) -> Result<Option<f64>, KillsError> {
-    let query = EventQuery { since: Some(last), ..EventQuery::default() };
-    for event in client.call(&operation::EVENTS, &[], &query, &())? {
-        let event = event?;
-        if event.kind == EventKind::FabricRestarted {
-            let words: Vec<&str> = event.message.split(' ').collect();
-            return Ok(words.iter().rev().nth(1).and_then(|word| word.parse().ok()));
-        }
-    }
-    Ok(None)
 }

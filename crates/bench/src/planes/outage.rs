@@ -7,7 +7,7 @@ use crate::kills::{Processes, Victim};
 use crate::statistics::{Times, milliseconds};
 use crate::temporary_folder::TemporaryFolder;
 use api::client::Client;
-use api::{Owner, Ring, Upgrade, operation};
+use api::{Owner, Ring, Sandbox, Upgrade, operation};
 use serde::Serialize;
 use std::path::Path;
 use std::thread::sleep;
@@ -212,5 +212,15 @@ fn ring() -> Ring {
 
 fn create(client: &Client, of: &str, mac: &str, configuration: String) -> Result<(), MeasureError> {
     let owner = Owner::default();
-    create_box(client, NewBox { name: of, owner, port: Some((SWITCH, mac)), configuration, ring: ring() })
+    create_box(
+        client,
+        NewBox {
+            name: of,
+            owner,
+            port: Some((SWITCH, mac)),
+            configuration,
+            ring: ring(),
+            sandbox: Sandbox::Auto,
+        },
+    )
 }

@@ -6,7 +6,7 @@ use crate::error::MeasureError;
 use crate::kills::Processes;
 use crate::temporary_folder::TemporaryFolder;
 use api::client::Client;
-use api::{Owner, Ring, operation};
+use api::{Owner, Ring, Sandbox, operation};
 use rustix::param::clock_ticks_per_second;
 use serde::Serialize;
 use std::fs;
@@ -69,7 +69,14 @@ pub fn owners(program: &Path, weights: [u16; 2]) -> Result<Owners, MeasureError>
     let port = Some((SWITCH, "02:00:00:00:00:02"));
     create_box(
         &client,
-        NewBox { name: PONG, owner: owner(0)?, port, configuration: pong.into(), ring: Ring::default() },
+        NewBox {
+            name: PONG,
+            owner: owner(0)?,
+            port,
+            configuration: pong.into(),
+            ring: Ring::default(),
+            sandbox: Sandbox::Auto,
+        },
     )?;
     let alone = round_trips(&client)?;
     load(&client, 1, cores)?;
@@ -92,7 +99,17 @@ fn round_trips(client: &Client) -> Result<RoundTrips, MeasureError> {
          FromDevice(0) -> Strip(14) -> CheckIPHeader -> c :: Counter -> p;"
     );
     let port = Some((SWITCH, "02:00:00:00:00:01"));
-    create_box(client, NewBox { name: PING, owner: owner(0)?, port, configuration, ring: Ring::default() })?;
+    create_box(
+        client,
+        NewBox {
+            name: PING,
+            owner: owner(0)?,
+            port,
+            configuration,
+            ring: Ring::default(),
+            sandbox: Sandbox::Auto,
+        },
+    )?;
     sleep(TIME);
     let trips = RoundTrips {
         count: number(client, PING, "c.count")?,
@@ -119,7 +136,14 @@ fn load(client: &Client, place: usize, cores: usize) -> Result<(), MeasureError>
         let configuration = "InfiniteSource(LENGTH 60) -> Discard;".to_string();
         create_box(
             client,
-            NewBox { name: &name, owner: owner(place)?, port: None, configuration, ring: Ring::default() },
+            NewBox {
+                name: &name,
+                owner: owner(place)?,
+                port: None,
+                configuration,
+                ring: Ring::default(),
+                sandbox: Sandbox::Auto,
+            },
         )?;
     }
     Ok(())

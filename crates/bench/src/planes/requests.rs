@@ -1,10 +1,10 @@
-//! Requests to a daemon that both measurements make.
+//! Requests to a daemon that the measurements make.
 
 use crate::error::MeasureError;
 use api::client::{Client, ClientError};
 use api::{
     Attachment, BoxName, CreateBox, CreateSwitch, HandlerValue, Limits, NameError, Owner, PortRequest,
-    RemoveQuery, Ring, SwitchMode, SwitchName, operation,
+    RemoveQuery, Ring, Sandbox, SwitchMode, SwitchName, operation,
 };
 use std::str::FromStr;
 
@@ -16,6 +16,7 @@ pub(super) struct NewBox<'a> {
     pub(super) port: Option<(&'a str, &'a str)>,
     pub(super) configuration: String,
     pub(super) ring: Ring,
+    pub(super) sandbox: Sandbox,
 }
 
 /// Creates a switch that forwards to the addresses of its boxes.
@@ -40,6 +41,7 @@ pub(super) fn create_box(client: &Client, new: NewBox<'_>) -> Result<(), Measure
         ports: vec![port],
         owner: new.owner,
         ring: new.ring,
+        sandbox: new.sandbox,
         ..CreateBox::new(name::<BoxName>(new.name)?, new.configuration)
     };
     client.send(&operation::CREATE_BOX, &[], &request)?;
@@ -63,6 +65,6 @@ pub(super) fn number(client: &Client, of: &str, handler: &str) -> Result<u64, Me
     text.parse().map_err(|_| MeasureError::NotANumber(text))
 }
 
-fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
+pub(super) fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
     text.parse().map_err(MeasureError::Name)
 }

@@ -201,6 +201,12 @@ impl FabricLink {
         Ok(PendingOrder(self.client()?.begin(order, &[])?))
     }
 
+    /// Sends an order, if a fabric is connected, and does not wait for its answer.
+    pub(crate) fn begin_now<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
+        let client = self.state().client.clone();
+        Ok(PendingOrder(client.ok_or(FabricError::Disconnected)?.begin(order, &[])?))
+    }
+
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.
     pub(crate) fn ask_with<A: Ask>(
         &self,

@@ -367,3 +367,40 @@ impl Drop for Arrival {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::MemoryPool;
+    use super::*;
+
+    /// An upload is in memory only while a request uses it, and then counts against the memory of its caller.
+    #[tokio::test(start_paused = true)]
+    async fn uploads_in_use_take_memory_of_their_caller() {
+        let (uploads, caller) = (Uploads::new(None), Caller::Administrator);
+        let upload: UploadName = "rules".parse().unwrap();
+        uploads.receive(&caller, &upload, Body::from(vec![7; 60])).await.unwrap();
+        let pool = MemoryPool::new(100, 100);
+        let load = async |memory: &RequestMemory, count: usize| {
+            let (mut named, mut files) = (Vec::new(), Vec::new());
+            let name = |number: usize| UploadedFile { name: format!("f{number}"), upload: upload.clone() };
+            named.extend((0..count).map(name));
+            let loaded = uploads.load(&caller, memory, vec![(&mut named, &mut files)]).await;
+            loaded.map(|_| files).map_err(|error| error.0.code)
+        };
+        assert_eq!(pool.left(), 100, "it is in a file");
+        let first = pool.for_request(&caller);
+        let file = File { name: "f0".into(), contents: api::Value(vec![7; 60]) };
+        assert_eq!(load(&first, 1).await, Ok(vec![file.clone()]));
+        assert_eq!(pool.left(), 40);
+        // Another request waits for its memory, but not forever.
+        let second = pool.for_request(&caller);
+        assert_eq!(load(&second, 1).await, Err(ErrorCode::Timeout));
+        assert_eq!(pool.left(), 40);
+        drop(first);
+        assert_eq!(load(&second, 1).await, Ok(vec![file]));
+        drop(second);
+        // What is used twice counts twice, and exceeds what one request may have.
+        assert_eq!(load(&pool.for_request(&caller), 2).await, Err(ErrorCode::TooLarge));
+        assert_eq!(pool.left(), 100);
+    }
+}

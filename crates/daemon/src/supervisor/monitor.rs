@@ -9,7 +9,7 @@ use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use api::{EventKind, Subject, with_causes};
 use protocol::fabric::{
-    Asked, BoxRuntime, Client, FabricError, InventoryReply, Reader, ResourceUsage, orders,
+    Asked, BoxRuntime, Client, EventPage, FabricError, InventoryReply, Reader, ResourceUsage, orders,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -216,14 +216,32 @@ impl Supervisor {
         }
     }
 
+    /// Asks the fabrics for their new events while `meanwhile` runs, and then fetches them into the journal if it succeeds.
+    pub(super) fn fetch_events_after<T, E>(&self, meanwhile: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let _fetching = self.0.fetching();
+        let links = self.0.fabrics.all();
+        let begun: Vec<_> = links.iter().map(|link| link.begin_now(next_events(link)).ok()).collect();
+        let done = meanwhile()?;
+        for (link, begun) in links.iter().zip(begun) {
+            // As above.
+            let _ = begun.map(|begun| self.take_events(link, begun.wait()?));
+        }
+        Ok(done)
+    }
+
     fn fetch_events_of(&self, link: &FabricLink) -> Result<(), OperationError> {
+        let page = link.ask_now(next_events(link))?;
+        self.take_events(link, page)
+    }
+
+    /// Takes a page of events into the journal, and fetches those after it.
+    fn take_events(&self, link: &FabricLink, mut page: EventPage) -> Result<(), OperationError> {
         loop {
-            let after = link.fetched.load(Ordering::Relaxed);
-            let page = link.ask_now(orders::Events { after, most: MAX_EVENTS })?;
             if self.0.is_ending() {
                 // The journal is complete. The next daemon fetches them.
                 return Ok(());
             }
+            let is_full = page.events.len() >= MAX_EVENTS as usize;
             if page.lost > 0 {
                 let message = format!("{} events of {} were discarded", page.lost, self.fabric_name(link));
                 self.0.journal.note(EventKind::EventsLost, Subject::Daemon, message);
@@ -237,6 +255,11 @@ impl Supervisor {
             link.fetched.store(last.sequence, Ordering::Relaxed);
             self.store_changed_writes(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
+            // A page with room has all events that there were. The fabric announces others.
+            if !is_full {
+                return Ok(());
+            }
+            page = link.ask_now(next_events(link))?;
         }
     }
 
@@ -253,4 +276,9 @@ impl Supervisor {
         self.0.meter().advance(Instant::now(), snapshot, used);
         Ok(())
     }
+}
+
+/// The order for the events of a fabric that were not fetched yet.
+fn next_events(link: &FabricLink) -> orders::Events {
+    orders::Events { after: link.fetched.load(Ordering::Relaxed), most: MAX_EVENTS }
 }

@@ -84,20 +84,28 @@ impl Operation<'_> {
 
     fn commit(&mut self) -> Result<(), OperationError> {
         let state = &self.supervisor.0;
-        {
+        let after = std::mem::take(&mut self.after);
+        let has_more_steps = !after.is_empty();
+        let commit = || {
             let mut store = state.store();
             // A stop resets `running` before it stores that the box is stopped.
             for managed in self.started.iter().filter(|managed| !managed.inner().running) {
                 store.add_change(self.id, StoreChange::SetRunning(managed.name.clone(), false));
             }
-            store.commit(self.id)?;
+            store.commit(self.id)
+        };
+        // What the fabric did comes before the sentence that it is done. It tells while the disk writes.
+        match has_more_steps {
+            true => commit()?,
+            false => self.supervisor.fetch_events_after(commit)?,
         }
         self.is_committed = true;
-        for act in std::mem::take(&mut self.after) {
+        for act in after {
             act(self.supervisor);
         }
-        // What the fabric did comes before the sentence that it is done.
-        self.supervisor.fetch_events();
+        if has_more_steps {
+            self.supervisor.fetch_events();
+        }
         for (kind, subject, message) in std::mem::take(&mut self.events) {
             state.journal.note(kind, subject, message);
         }

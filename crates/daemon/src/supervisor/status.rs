@@ -7,7 +7,7 @@ use crate::error::OperationError;
 use crate::fabric::PendingOrder;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport, Owner,
-    PortDriver, PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
+    PortDriver, PortStatus, RecordedWrite, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
 use protocol::fabric::{
     Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
@@ -36,6 +36,7 @@ pub(crate) struct DaemonFacts {
 pub(super) struct BegunDetail {
     runtime: PendingOrder<orders::BoxRuntimes>,
     traffic: PendingOrder<orders::Traffic>,
+    writes: PendingOrder<orders::Writes>,
 }
 
 /// A sandbox as the API names it.
@@ -211,7 +212,10 @@ impl Supervisor {
 
     pub(super) fn detail(&self, managed: &ManagedBox) -> Result<BoxDetail, OperationError> {
         let runtime = self.runtime(&managed.name, Asked::All)?;
-        self.detail_of(managed, &runtime, &self.0.fabrics.traffic()?)
+        let traffic = self.0.fabrics.traffic()?;
+        // The fabric may have ended since it answered.
+        let writes = self.until_rebuilt(|| self.present_writes(&managed.name))?;
+        Ok(self.detail_of(managed, &runtime, &traffic, writes))
     }
 
     /// Begins to ask the fabric for the details of a box, while an operation on it is stored. `None` if that is not possible:
@@ -220,7 +224,9 @@ impl Supervisor {
         let link = self.0.fabrics.only()?;
         let names = vec![managed.name.clone()];
         let runtime = link.begin(orders::BoxRuntimes { names, ask: Asked::All }).ok()?;
-        Some(BegunDetail { runtime, traffic: link.begin(orders::Traffic {}).ok()? })
+        let traffic = link.begin(orders::Traffic {}).ok()?;
+        let writes = link.begin(orders::Writes { name: managed.name.clone() }).ok()?;
+        Some(BegunDetail { runtime, traffic, writes })
     }
 
     /// All details of a box, from answers that may have come meanwhile.
@@ -229,10 +235,11 @@ impl Supervisor {
         managed: &ManagedBox,
         begun: Option<BegunDetail>,
     ) -> Result<BoxDetail, OperationError> {
-        let answers = begun.map(|begun| (begun.runtime.wait(), begun.traffic.wait()));
+        let answers = begun.map(|begun| (begun.runtime.wait(), begun.traffic.wait(), begun.writes.wait()));
         match answers {
-            Some((Ok(runtimes), Ok(snapshot))) if !runtimes.is_empty() => {
-                self.detail_of(managed, &runtimes[0], &snapshot)
+            Some((Ok(runtimes), Ok(snapshot), Ok(writes))) if !runtimes.is_empty() => {
+                let writes = self.writes_by(&managed.name, writes)?;
+                Ok(self.detail_of(managed, &runtimes[0], &snapshot, writes))
             }
             // The fabric has ended.
             _ => self.detail(managed),
@@ -244,12 +251,11 @@ impl Supervisor {
         managed: &ManagedBox,
         runtime: &BoxRuntime,
         snapshot: &TrafficSnapshot,
-    ) -> Result<BoxDetail, OperationError> {
+        (writes, omitted_writes): (Vec<RecordedWrite>, u64),
+    ) -> BoxDetail {
         let status = self.status_of(managed, runtime, snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
-        // The fabric may have ended since it answered.
-        let (writes, omitted_writes) = self.until_rebuilt(|| self.present_writes(&managed.name))?;
         // The definition of a port that was attached later is that of its switch.
         let attached = |number: u8| {
             let driver = PortDriver::Box { name: managed.name.clone(), port: number };
@@ -276,7 +282,7 @@ impl Supervisor {
             swaps: installed.version.swaps,
             diagnostics: with_source(installed.diagnostics.clone(), source),
         });
-        Ok(BoxDetail {
+        BoxDetail {
             status,
             ports: (0u8..).zip(definition.ports.iter().zip(attachments)).map(port).collect(),
             installed: installed.collect(),
@@ -286,7 +292,7 @@ impl Supervisor {
             keep_writes: definition.keep_writes,
             writes,
             omitted_writes,
-        })
+        }
     }
 
     /// Facts about the daemon.

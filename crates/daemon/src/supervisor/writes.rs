@@ -56,11 +56,7 @@ impl Supervisor {
     /// The writes of clients and of the box itself that the fabric knows, the number of the last one, and the number of those
     /// that are no longer known.
     fn known_writes(&self, name: &BoxName) -> Result<(Vec<RecordedWrite>, u64, u64), OperationError> {
-        let WritesReply { mut writes, own, last, omitted } =
-            self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
-        writes.extend(own);
-        writes.sort_by_key(|write| write.number);
-        Ok((writes, last, omitted))
+        Ok(known(self.0.fabrics.ask(orders::Writes { name: name.clone() })?))
     }
 
     /// What the fabric knows of the writes to a box, as a change of the store.
@@ -91,10 +87,19 @@ impl Supervisor {
 
     /// The writes that a box has now, and the number of those that are no longer known.
     pub(super) fn present_writes(&self, name: &BoxName) -> Result<(Vec<RecordedWrite>, u64), OperationError> {
-        let stored = self.0.store().writes(name)?;
+        let reply = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
+        self.writes_by(name, reply)
+    }
+
+    /// As [`present_writes`](Self::present_writes), from the answer of the fabric.
+    pub(super) fn writes_by(
+        &self,
+        name: &BoxName,
+        reply: WritesReply,
+    ) -> Result<(Vec<RecordedWrite>, u64), OperationError> {
+        let (known, last, omitted) = known(reply);
         // A fabric that has not started the box does not know of them.
-        let (known, last, omitted) = self.known_writes(name)?;
-        Ok(if last > 0 { (known, omitted) } else { (stored, 0) })
+        Ok(if last > 0 { (known, omitted) } else { (self.0.store().writes(name)?, 0) })
     }
 
     /// The recorded writes to a box that another one is about to replace. If the new one does not keep them, they are
@@ -155,6 +160,14 @@ impl Supervisor {
         }
         Ok(drift)
     }
+}
+
+/// The writes in an answer of the fabric, the number of the last one, and the number of those that are no longer known.
+fn known(reply: WritesReply) -> (Vec<RecordedWrite>, u64, u64) {
+    let WritesReply { mut writes, own, last, omitted } = reply;
+    writes.extend(own);
+    writes.sort_by_key(|write| write.number);
+    (writes, last, omitted)
 }
 
 #[cfg(test)]

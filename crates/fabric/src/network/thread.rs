@@ -113,8 +113,8 @@ fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>
         } else if idle.elapsed() >= spin_time {
             let due = [network.expire_flows(), network.look_for_silence(), Some(MAX_WAIT)];
             let most = due.into_iter().flatten().min().unwrap_or(MAX_WAIT);
+            // What a command woke needs no polling afterwards: it takes the time of the threads that command.
             switch::wait(&mut network.runners, Some(wake_event.as_fd()), most);
-            idle = Instant::now();
         } else {
             std::hint::spin_loop();
         }

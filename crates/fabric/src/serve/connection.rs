@@ -2,7 +2,7 @@
 
 use super::answer::answer;
 use crate::lifecycle::Fabric;
-use crate::limits::MAX_ORDER_THREADS;
+use crate::limits::{KEPT_ORDER_THREADS, MAX_ORDER_THREADS};
 use model::with_causes;
 use protocol::fabric::{
     FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, UnknownToFabric, VERSION,
@@ -102,7 +102,7 @@ impl Connection {
                 Ok(None) => return None,
                 Err(error) => return Some(with_causes(&error)),
             }
-            if !stay && self.waiting.load(Ordering::SeqCst) > 1 {
+            if !stay && self.waiting.load(Ordering::SeqCst) >= KEPT_ORDER_THREADS {
                 return None;
             }
         }

@@ -6,9 +6,10 @@ use crate::image::Image;
 use crate::memory::{HUGE_PAGE, Mapping, PAGE};
 use crate::vm::tables;
 use boundary::SharedMemory;
-use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
-use kvm_ioctls::{Cap, Kvm};
+use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, kvm_sregs};
+use kvm_ioctls::{Cap, Kvm, VcpuFd};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// The instruction that fills the mapped space after the code: executing it faults.
 const BREAKPOINT: u8 = 0xcc;
@@ -27,6 +28,8 @@ pub enum KvmDevice {
 pub(crate) struct Hypervisor {
     pub(crate) kvm: Kvm,
     pub(crate) features: CpuId,
+    /// The state of a new processor, which all have in common.
+    new_processor: OnceLock<kvm_sregs>,
 }
 
 impl Hypervisor {
@@ -51,7 +54,17 @@ impl Hypervisor {
         let features = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
-        Ok(Some(Self { kvm, features }))
+        Ok(Some(Self { kvm, features, new_processor: OnceLock::new() }))
+    }
+
+    /// The state of a new processor, such as this one. It is read once: each request to a processor costs several
+    /// microseconds.
+    pub(crate) fn new_processor(&self, processor: &VcpuFd) -> Result<kvm_sregs, SystemError> {
+        if let Some(state) = self.new_processor.get() {
+            return Ok(*state);
+        }
+        let state = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
+        Ok(*self.new_processor.get_or_init(|| state))
     }
 }
 

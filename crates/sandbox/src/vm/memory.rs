@@ -59,11 +59,12 @@ pub(crate) struct VmMemory {
 pub(crate) const FIRST_ADDRESS: u64 = REGION_ADDRESS;
 
 impl VmMemory {
-    /// Allocates and fills memory for an image: a shared region, and `size` private bytes.
+    /// Allocates memory for an image: a shared region, and `size` private bytes. Fills it, unless it is for a copy, which gets
+    /// the pages of a machine with the same settings.
     pub(crate) fn new(
         image: &Image,
         descriptors: u64,
-        size: usize,
+        (size, is_copy): (usize, bool),
         plan: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
@@ -107,7 +108,6 @@ impl VmMemory {
         if let Some(range) = ranges.get_mut(fixed) {
             range.physical = tables_address + tables_size;
         }
-        let tables = PageTables::new(tables_address, &ranges).bytes();
 
         // A region of at least a huge page is aligned to one.
         let align = if region_size >= HUGE_PAGE as u64 { HUGE_PAGE } else { PAGE };
@@ -125,9 +125,11 @@ impl VmMemory {
             stack_top: data.address,
             regions: own.into_iter().chain(plan.regions(REGION_ADDRESS)).collect(),
         };
-        let memory = private.dense.mapped();
-        memory.write(0, &tables);
-        memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
+        if !is_copy {
+            let memory = private.dense.mapped();
+            memory.write(0, &PageTables::new(tables_address, &ranges).bytes());
+            memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
+        }
         Ok((private, SharedRegion::new(region.mapped(), plan, Backing::Part(region))))
     }
 }

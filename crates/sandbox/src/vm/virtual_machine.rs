@@ -74,19 +74,22 @@ const XCR0: u64 = 7;
 const RFLAGS: u64 = 2 | 3 << 12;
 
 impl VirtualMachine {
+    /// A new machine. `is_copy`: it is about to be filled from a snapshot of a machine with the same settings.
     pub(crate) fn new(
         hypervisor: &Hypervisor,
         image: &Arc<LoadedImage>,
-        settings: &Settings,
+        (settings, is_copy): (&Settings, bool),
         plan: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
         let shared = image.machines.as_ref().ok_or(CreateError::NoKvm)?;
-        let (private, region) =
-            VmMemory::new(&image.parsed, shared.descriptors, settings.memory, plan, dense, sparse)?;
-        region.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
+        let size = (settings.memory, is_copy);
+        let (private, region) = VmMemory::new(&image.parsed, shared.descriptors, size, plan, dense, sparse)?;
+        if !is_copy {
+            region.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
+        }
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let mut slots = vec![
             (shared.address, shared.memory.mapped().pointer(0, shared.size), shared.size, KVM_MEM_READONLY),
@@ -121,24 +124,26 @@ impl VirtualMachine {
             _image: image.clone(),
             region,
         };
-        machine.set_registers(hypervisor, image.parsed.entry, shared.descriptors)?;
+        machine.set_system_registers(hypervisor, shared.descriptors)?;
+        if !is_copy {
+            machine.set_registers(image.parsed.entry)?;
+        }
         Ok(machine)
     }
 
-    fn set_registers(
-        &self,
-        hypervisor: &Hypervisor,
-        entry: u64,
-        descriptors: u64,
-    ) -> Result<(), SystemError> {
+    fn set_system_registers(&self, hypervisor: &Hypervisor, descriptors: u64) -> Result<(), SystemError> {
         let processor = &self.processor;
         processor.set_cpuid2(&hypervisor.features).map_err(SystemError::kvm("set a processor's features"))?;
-        let mut system = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
+        let mut system = hypervisor.new_processor(processor)?;
         set_system_registers(&mut system, descriptors, self.private.tables_address);
         processor.set_sregs(&system).map_err(SystemError::kvm("set a processor's state"))?;
         let mut extended = kvm_xcrs { nr_xcrs: 1, ..kvm_xcrs::default() };
         extended.xcrs[0].value = XCR0;
         processor.set_xcrs(&extended).map_err(SystemError::kvm("enable a processor's vectors"))?;
+        self.align_clock()
+    }
+
+    fn set_registers(&self, entry: u64) -> Result<(), SystemError> {
         let start = kvm_regs {
             rip: entry,
             rsp: self.private.stack_top,
@@ -146,8 +151,7 @@ impl VirtualMachine {
             rflags: RFLAGS,
             ..kvm_regs::default()
         };
-        processor.set_regs(&start).map_err(SystemError::kvm("set a processor's registers"))?;
-        self.align_clock()
+        self.processor.set_regs(&start).map_err(SystemError::kvm("set a processor's registers"))
     }
 
     /// Sets the box's time stamp counter to the host's.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, kills, lookups, outage, owners};
+use super::{engine, kills, lookups, outage, owners, rebuild};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -25,6 +25,7 @@ enum Benchmark {
     Kills(kills::Arguments),
     Outage(outage::Arguments),
     Owners(owners::Arguments),
+    Rebuild(rebuild::Arguments),
     #[command(flatten)]
     Boxes(BoxBenchmark),
 }
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         Benchmark::Kills(kills) => kills.measure()?,
         Benchmark::Outage(outage) => outage.measure()?,
         Benchmark::Owners(owners) => owners.measure()?,
+        Benchmark::Rebuild(rebuild) => rebuild.measure()?,
         Benchmark::Boxes(boxes) => boxes.measure()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ mod kills;
 mod lookups;
 mod outage;
 mod owners;
+mod rebuild;
 
 pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::BenchError;
