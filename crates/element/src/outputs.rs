@@ -146,7 +146,7 @@ impl Outputs {
 
     /// Takes the next batch to be delivered, with the number of its connection.
     #[inline]
-    pub fn next(&mut self) -> Option<(u32, Batch)> {
+    pub fn take_next(&mut self) -> Option<(u32, Batch)> {
         let Emission { connection, batch, .. } = self.waiting.pop()?;
         self.start = self.waiting.len();
         Some((connection, batch))

@@ -15,7 +15,7 @@ impl RouterState {
     pub(crate) fn deliver(&self, outputs: &mut Outputs) {
         outputs.end_call();
         let mut left = MAX_DELIVERIES;
-        while let Some((number, mut batch)) = outputs.next() {
+        while let Some((number, mut batch)) = outputs.take_next() {
             let Some(connection) = self.connections.get(number as usize) else { continue };
             let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.options.batch };
             if batch.len() > most {
@@ -67,7 +67,7 @@ impl RouterState {
     #[cold]
     fn drop_undelivered(&self, connection: &Connection, batch: Batch, outputs: &mut Outputs) {
         self.drop_batch(connection, Reason::ENDLESS_LOOP, batch, outputs);
-        while let Some((number, batch)) = outputs.next() {
+        while let Some((number, batch)) = outputs.take_next() {
             if let Some(connection) = self.connections.get(number as usize) {
                 self.drop_batch(connection, Reason::ENDLESS_LOOP, batch, outputs);
             }
