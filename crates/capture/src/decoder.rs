@@ -78,6 +78,16 @@ impl Decoder {
         Ok(record)
     }
 
+    /// Passes at most `most` of the next records to `each`, as long as the buffer holds them; returns their number. If there are
+    /// fewer, [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link types.
+    #[inline]
+    pub fn records(&mut self, most: usize, each: impl FnMut(Record<'_>)) -> usize {
+        let mut unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let count = self.parser.records(&mut unread, most, each);
+        self.start = self.end - unread.len();
+        count
+    }
+
     /// The link type of the packets, once the headers are in the buffer; in pcapng, that of the section's first interface.
     ///
     /// # Errors
@@ -146,6 +156,35 @@ mod tests {
                 }
             }
             assert_eq!((seen, decoder.unread(), decoder.bad_records()), (50, 0, 0), "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn records_are_the_same_one_by_one_and_together() {
+        let capture = capture();
+        for (size, most) in [(1, 3), (100, 3), (1000, 7), (capture.len(), 1), (capture.len(), 1000)] {
+            let (mut single, mut together) = (Decoder::new(), Decoder::new());
+            for piece in capture.chunks(size) {
+                single.feed(piece);
+                together.feed(piece);
+                loop {
+                    let mut count = 0;
+                    let passed = together.records(most, |record| {
+                        assert_eq!(single.record(), Ok(Some(record)), "{size}, {most}");
+                        count += 1;
+                    });
+                    assert_eq!((passed, together.position()), (count, single.position()), "{size}, {most}");
+                    if count > 0 {
+                        assert_eq!(together.record_position(), single.record_position(), "{size}, {most}");
+                    }
+                    let next = if count < most { together.record() } else { continue };
+                    assert_eq!(next, single.record(), "{size}, {most}");
+                    if next == Ok(None) {
+                        break;
+                    }
+                }
+            }
+            assert_eq!((together.unread(), together.record_position()), (0, single.record_position()));
         }
     }
 

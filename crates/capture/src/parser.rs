@@ -87,6 +87,37 @@ impl Parser {
         }
     }
 
+    /// Passes at most `most` of the next records to `each`, as long as they are complete; returns their number. Advances `unread`
+    /// over what was consumed. If there are fewer records, [`record`](Self::record) says why. There are none in pcapng, whose
+    /// records may differ in their link types.
+    #[inline]
+    pub fn records<'a>(
+        &mut self,
+        unread: &mut &'a [u8],
+        most: usize,
+        mut each: impl FnMut(Record<'a>),
+    ) -> usize {
+        let Format::Pcap(reader) = &self.format else { return 0 };
+        if self.skip > 0 {
+            return 0;
+        }
+        // Nothing but the position changes from one record to the next.
+        let (mut rest, mut last, mut count) = (*unread, 0, 0);
+        while count < most
+            && let Ok(Step::Record(record, length)) = reader.step(rest)
+        {
+            rest = rest.get(length..).unwrap_or(&[]);
+            each(record);
+            (last, count) = (length as u64, count + 1);
+        }
+        self.position += (unread.len() - rest.len()) as u64;
+        if count > 0 {
+            self.record_position = self.position - last;
+        }
+        *unread = rest;
+        count
+    }
+
     /// The link type of the packets, once the headers have been parsed; in pcapng, that of the section's first interface.
     ///
     /// # Errors

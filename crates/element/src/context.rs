@@ -64,8 +64,8 @@ impl<'a> Context<'a> {
 
     /// The heading of messages about it: its location, the operation `what`, its name and class.
     pub fn message_heading(&self, what: &str) -> String {
-        let ElementState { index, name, .. } = self.element;
-        format!("{}: {what} ‘{name} :: {}’:", self.runtime.location(*index), self.class_name())
+        let (location, name) = (self.runtime.location(self.element.index), &self.element.name);
+        format!("{location}: {what} ‘{name} :: {}’:", self.class_name())
     }
 
     /// Wall-clock time; constant during one run of a task, a timer or a handler.
@@ -178,7 +178,7 @@ impl<'a> Context<'a> {
     /// Number of connected outputs.
     #[inline]
     pub fn outputs(&self) -> usize {
-        self.element.ports.1
+        self.element.outputs()
     }
 
     /// Whether packets are pushed to input `port`.
@@ -194,17 +194,14 @@ impl<'a> Context<'a> {
 
 /// Packets.
 impl Context<'_> {
-    #[inline]
-    fn group(&self, port: usize) -> usize {
-        self.element.groups.get(port).copied().unwrap_or(0).into()
-    }
-
     /// Emits a batch to output `port`. It is delivered after this call, behind earlier batches. If the output does not
     /// exist, the packets are dropped.
     #[inline]
     pub fn emit(&mut self, port: usize, batch: Batch) {
-        let group = self.group(port);
-        self.outputs.emit(port, group, batch);
+        match self.element.connection(port) {
+            Some(connection) => self.outputs.emit(connection, self.element.group(port), batch),
+            None => self.drop_batch(batch, Reason::NO_OUTPUT),
+        }
     }
 
     /// The number of batches that this call has emitted: the index of the next one, for `emit_at`.
@@ -216,14 +213,19 @@ impl Context<'_> {
     /// Emits a batch ahead of the batches with index `index` and above. It must be the last emission of a call.
     #[inline]
     pub fn emit_at(&mut self, index: usize, port: usize, batch: Batch) {
-        self.outputs.emit_at(index, port, batch);
+        match self.element.connection(port) {
+            Some(connection) => self.outputs.emit_at(index, connection, self.element.group(port), batch),
+            None => self.drop_batch(batch, Reason::NO_OUTPUT),
+        }
     }
 
     /// Emits one packet. Consecutive packets share a batch where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, packet: Packet) {
-        let group = self.group(port);
-        self.outputs.send(port, group, packet);
+        match self.element.connection(port) {
+            Some(connection) => self.outputs.send(connection, self.element.group(port), packet),
+            None => self.drop(packet, Reason::NO_OUTPUT),
+        }
     }
 
     /// Sends each packet of a batch to the output at the packet's index in `ports`. A packet without an entry, or whose
@@ -251,7 +253,7 @@ impl Context<'_> {
     /// Whether this call has emitted anything in the order group of output `port`.
     #[inline]
     pub fn has_emitted_in_group_of(&self, port: usize) -> bool {
-        self.outputs.has_emitted_in(self.group(port))
+        self.outputs.has_emitted_in(self.element.group(port))
     }
 
     /// Pulls at most `most` packets from input `port` and appends them to `into`; returns the number pulled.
@@ -375,7 +377,7 @@ impl Context<'_> {
     /// Click does. Only for elements that no packet is pushed to and that no element pulls from, so that no packet can
     /// return to them during the call.
     pub fn deliver_singly(&mut self) {
-        if self.batch_limit() == 1 && !self.outputs.is_empty() {
+        if self.batch_limit() == 1 && self.emitted() > 0 {
             self.runtime.deliver(self.element.index, self.outputs);
         }
     }

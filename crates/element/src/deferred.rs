@@ -39,8 +39,13 @@ impl Deferred {
         self.writes.borrow_mut().push_back(write);
     }
 
-    /// Takes the next write.
+    /// Whether a write waits.
     #[inline]
+    pub fn has_writes(&self) -> bool {
+        !self.writes.borrow().is_empty()
+    }
+
+    /// Takes the next write.
     pub fn take_write(&self) -> Option<DeferredWrite> {
         self.writes.borrow_mut().pop_front()
     }

@@ -1,8 +1,10 @@
 //! What a router knows about one of its elements.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, Ref, RefCell};
+use core::ops::Deref;
 
 use reason::Reason;
 
@@ -14,18 +16,30 @@ use crate::random::RandomSequence;
 use crate::text;
 
 /// What a router knows about one of its elements, beside the element itself and its connections.
+///
+/// It holds what an emission reads. Everything else is behind a pointer, so that the states of many elements stay in the cache.
 #[derive(Debug)]
 pub struct ElementState {
+    /// The order group of each output; outputs beyond its length are in group 0.
+    groups: Box<[u16]>,
+    /// The router's number of the connection of output 0. Those of the other outputs follow.
+    first_connection: u32,
+    /// The number of connected outputs.
+    outputs: u32,
     /// The element's index.
     pub index: usize,
-    /// Its name.
-    pub name: String,
+    details: Box<ElementDetails>,
+}
+
+/// The part of an element's state that moving packets does not read.
+#[derive(Debug)]
+pub struct ElementDetails {
     /// Its class.
     pub class: &'static ClassInfo,
+    /// Its name.
+    pub name: String,
     /// The numbers of connected inputs and outputs.
     pub ports: (usize, usize),
-    /// The order group of each output port; ports beyond its length are in group 0.
-    pub groups: Vec<u16>,
     /// The random sequence of its own.
     pub random: RandomSequence,
     /// Dropped packets.
@@ -43,21 +57,19 @@ pub struct ElementState {
 }
 
 impl ElementState {
-    /// An element with a configuration text, two port counts, and the order groups of its outputs. `seed` is that of
-    /// the router.
+    /// An element with a configuration text, two port counts, and the first connection and the order groups of its
+    /// outputs. `seed` is that of the router.
     pub fn new(
         index: usize,
         (name, class, config): (&str, &'static ClassInfo, &str),
         ports: (usize, usize),
-        groups: Vec<u16>,
+        (first_connection, groups): (usize, Vec<u16>),
         seed: u64,
     ) -> ElementState {
-        ElementState {
-            index,
-            name: name.to_string(),
+        let details = ElementDetails {
             class,
+            name: name.to_string(),
             ports,
-            groups,
             random: RandomSequence::new(seed, index),
             drops: DropCounters::default(),
             fates: FateCounters::default(),
@@ -66,9 +78,45 @@ impl ElementState {
             thread: Cell::new(0),
             config: RefCell::new(config.to_string()),
             recordings: Cell::new(0),
+        };
+        ElementState {
+            groups: groups.into(),
+            first_connection: first_connection as u32,
+            outputs: ports.1 as u32,
+            index,
+            details: Box::new(details),
         }
     }
 
+    /// The router's number of the connection of output `port`; `None` if the output does not exist.
+    #[inline]
+    pub fn connection(&self, port: usize) -> Option<u32> {
+        (port < self.outputs()).then_some(self.first_connection + port as u32)
+    }
+
+    /// The order group of output `port`.
+    #[inline]
+    pub fn group(&self, port: usize) -> u32 {
+        self.groups.get(port).copied().unwrap_or(0).into()
+    }
+
+    /// The number of connected outputs.
+    #[inline]
+    pub fn outputs(&self) -> usize {
+        self.outputs as usize
+    }
+}
+
+impl Deref for ElementState {
+    type Target = ElementDetails;
+
+    #[inline]
+    fn deref(&self) -> &ElementDetails {
+        &self.details
+    }
+}
+
+impl ElementDetails {
     /// The name of its class.
     pub fn class_name(&self) -> &'static str {
         self.class.name

@@ -52,8 +52,12 @@ pub trait Filter: Sized + 'static {
         Ok(())
     }
 
-    /// Processes one packet.
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict;
+    /// Processes one packet. Elements that pass every packet implement only [`pass`](Filter::pass).
+    #[inline(always)]
+    fn filter(&mut self, _cx: &mut Context, mut packet: Packet) -> Verdict {
+        self.pass(&mut packet);
+        Verdict::Pass(packet)
+    }
 
     /// Fast path of `filter`: processes in place a packet that simply passes. Returns `false`, having changed nothing,
     /// for a packet that may not pass or that needs the context; `filter` then processes it.

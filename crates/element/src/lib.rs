@@ -56,7 +56,7 @@ pub use deferred::{Deferred, DeferredWrite};
 pub use driver::Driver;
 pub use drops::{DropCounters, UserReasons};
 pub use element_derive::{Args, ArgumentGroup};
-pub use element_state::ElementState;
+pub use element_state::{ElementDetails, ElementState};
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
     NextHop, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,

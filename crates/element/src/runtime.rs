@@ -119,7 +119,7 @@ impl dyn Runtime + '_ {
 
     /// The class name of an element; empty if the index is unknown.
     pub fn class_name(&self, element: usize) -> &'static str {
-        self.element(element).map_or("", ElementState::class_name)
+        self.element(element).map_or("", |element| element.class_name())
     }
 
     /// Restarts every element's own random sequence from one seed.

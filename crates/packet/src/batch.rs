@@ -1,5 +1,6 @@
 //! A batch: the packets that one call processes.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::slot::PoolState;
@@ -10,20 +11,29 @@ pub const MAX_BATCH: usize = 256;
 
 /// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`MAX_BATCH`]
 /// packets.
+///
+/// It is a single pointer, because it is moved more often than its packets are read: from an element to the outputs, and from
+/// there to the next element. A vector of three words would go through memory at each move.
 #[derive(Default)]
 pub struct Batch {
-    packets: Vec<Packet>,
+    /// `None` before the first packet is added.
+    packets: Option<Box<Packets>>,
+}
+
+#[derive(Default)]
+struct Packets {
+    list: Vec<Packet>,
 }
 
 impl Batch {
     /// An empty batch. It allocates when the first packet is added.
     pub const fn new() -> Batch {
-        Batch { packets: Vec::new() }
+        Batch { packets: None }
     }
 
     /// An empty batch with room for [`MAX_BATCH`] packets.
     pub fn with_capacity() -> Batch {
-        Batch { packets: Vec::with_capacity(MAX_BATCH) }
+        Batch { packets: Some(Box::new(Packets { list: Vec::with_capacity(MAX_BATCH) })) }
     }
 
     /// A batch of one.
@@ -33,93 +43,115 @@ impl Batch {
         batch
     }
 
+    /// The list of packets, which is made if there is none.
+    #[inline]
+    fn list(&mut self) -> &mut Vec<Packet> {
+        &mut self.packets.get_or_insert_default().list
+    }
+
     /// Number of packets.
     #[inline]
     pub fn len(&self) -> usize {
-        self.packets.len()
+        self.as_slice().len()
     }
 
     /// Whether the batch is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.as_slice().is_empty()
     }
 
     /// Whether the batch holds [`MAX_BATCH`] packets or more.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.packets.len() >= MAX_BATCH
+        self.len() >= MAX_BATCH
     }
 
     /// Appends a packet.
     #[inline]
     pub fn push(&mut self, packet: Packet) {
-        self.packets.push(packet);
+        match &mut self.packets {
+            Some(packets) if packets.list.len() < packets.list.capacity() => packets.list.push(packet),
+            _ => self.grow(packet),
+        }
+    }
+
+    /// Appends a packet for which there is no room yet.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, packet: Packet) {
+        self.list().push(packet);
     }
 
     /// Removes the last packet and returns it.
     #[inline]
     pub fn pop(&mut self) -> Option<Packet> {
-        self.packets.pop()
+        self.packets.as_mut()?.list.pop()
     }
 
     /// Iterates over the packets.
     #[inline]
     pub fn iter(&self) -> core::slice::Iter<'_, Packet> {
-        self.packets.iter()
+        self.as_slice().iter()
     }
 
     /// Iterates over the packets mutably.
     #[inline]
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, Packet> {
-        self.packets.iter_mut()
+        self.as_mut_slice().iter_mut()
     }
 
     /// The batch as a crash report shows it.
     #[inline]
     pub fn trace(&self) -> BatchTrace {
-        BatchTrace::of(&self.packets)
+        BatchTrace::of(self.as_slice())
     }
 
     /// The packets as a slice.
     #[inline]
     pub fn as_slice(&self) -> &[Packet] {
-        &self.packets
+        self.packets.as_ref().map_or(&[], |packets| &packets.list)
     }
 
     /// The packets as a mutable slice.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [Packet] {
-        &mut self.packets
+        self.packets.as_mut().map_or(&mut [], |packets| &mut packets.list)
     }
 
     /// Removes all packets, in order. The batch keeps its memory.
     #[inline]
     pub fn drain(&mut self) -> alloc::vec::Drain<'_, Packet> {
-        self.packets.drain(..)
+        self.list().drain(..)
     }
 
     /// Removes the first `count` packets.
     pub fn drain_front(&mut self, count: usize) -> alloc::vec::Drain<'_, Packet> {
-        let count = count.min(self.packets.len());
-        self.packets.drain(..count)
+        let count = count.min(self.len());
+        self.list().drain(..count)
     }
 
     /// Moves all packets of `other` to the end of this one.
     #[inline]
     pub fn append(&mut self, other: &mut Batch) {
-        self.packets.append(&mut other.packets);
+        if let Some(others) = &mut other.packets {
+            self.list().append(&mut others.list);
+        }
     }
 
     /// Keeps the first `count` packets and drops the others.
     pub fn truncate(&mut self, count: usize) {
-        self.packets.truncate(count);
+        if let Some(packets) = &mut self.packets {
+            packets.list.truncate(count);
+        }
     }
 
     /// Drops all packets.
     #[inline]
     pub fn clear(&mut self) {
-        PoolState::release_all(&mut self.packets);
+        if let Some(packets) = &mut self.packets {
+            PoolState::release_all(&mut packets.list);
+        }
     }
 
     /// Passes each packet to `keep` and keeps, in place and in order, those that it returns.
@@ -131,22 +163,23 @@ impl Batch {
     /// Like `filter_map`, but keeps the first `first` packets unchanged.
     #[inline]
     pub fn filter_map_from(&mut self, first: usize, mut keep: impl FnMut(Packet) -> Option<Packet>) {
-        let count = self.packets.len();
+        let list = self.list();
+        let count = list.len();
         let first = first.min(count);
-        let packets = self.packets.as_mut_ptr();
+        let packets = list.as_mut_ptr();
         let mut kept = first;
         // SAFETY: the length covers only the packets kept so far, so a panic in `keep` leaks packets and nothing is
         // dropped twice. Each index from `first` to `count` is read once; `kept` never passes the index that was read
         // last.
         unsafe {
-            self.packets.set_len(first);
+            list.set_len(first);
             for index in first..count {
                 if let Some(packet) = keep(packets.add(index).read()) {
                     packets.add(kept).write(packet);
                     kept += 1;
                 }
             }
-            self.packets.set_len(kept);
+            list.set_len(kept);
         }
     }
 
@@ -155,13 +188,13 @@ impl Batch {
     pub fn push_copies(&mut self, template: &Packet, count: usize) -> usize {
         /// Up to this length, copying is cheaper than sharing the bytes and copying them at the first write.
         const SMALL: usize = 192;
-        template.replicate(template.len() > SMALL, count, &mut self.packets)
+        template.replicate(template.len() > SMALL, count, self.list())
     }
 }
 
 impl FromIterator<Packet> for Batch {
     fn from_iter<I: IntoIterator<Item = Packet>>(packets: I) -> Batch {
-        Batch { packets: packets.into_iter().collect() }
+        Batch { packets: Some(Box::new(Packets { list: packets.into_iter().collect() })) }
     }
 }
 
@@ -169,7 +202,7 @@ impl IntoIterator for Batch {
     type Item = Packet;
     type IntoIter = alloc::vec::IntoIter<Packet>;
     fn into_iter(mut self) -> Self::IntoIter {
-        core::mem::take(&mut self.packets).into_iter()
+        core::mem::take(self.list()).into_iter()
     }
 }
 
@@ -177,7 +210,7 @@ impl<'a> IntoIterator for &'a Batch {
     type Item = &'a Packet;
     type IntoIter = core::slice::Iter<'a, Packet>;
     fn into_iter(self) -> Self::IntoIter {
-        self.packets.iter()
+        self.as_slice().iter()
     }
 }
 

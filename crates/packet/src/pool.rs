@@ -46,10 +46,17 @@ impl Pool {
     }
 
     /// A packet that holds a copy of `bytes`; `None` if the pool is exhausted.
+    #[inline]
     pub fn packet(&self, bytes: &[u8]) -> Option<Packet> {
-        let mut packet = self.allocate(bytes.len())?;
-        packet.data_mut().copy_from_slice(bytes);
-        Some(packet)
+        let slot = self.shared().take(HEADROOM.checked_add(bytes.len())?)?;
+        // SAFETY: `take` returns a reset slot without other users, with room for the headroom and the bytes.
+        unsafe {
+            let slot = slot.as_ptr();
+            (*slot).start = HEADROOM as u32;
+            (*slot).end = (HEADROOM + bytes.len()) as u32;
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), (*slot).base.add(HEADROOM), bytes.len());
+            Some(Packet::from_slot(NonNull::new_unchecked(slot)))
+        }
     }
 
     /// A packet whose data is `range` of a buffer that is lent to the pool, without a copy. [`Packet::into_buffer`]

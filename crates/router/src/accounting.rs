@@ -10,7 +10,7 @@ use element::{Fate, Reason, Waiting};
 use packet::Timestamp;
 
 use crate::account::{Account, DiscardedBy, ElementAccount, Loss, Totals, fates_text, waiting_text};
-use crate::node::{Node, Port};
+use crate::node::Node;
 use crate::router::Router;
 use crate::state::RouterState;
 
@@ -37,13 +37,12 @@ impl RouterState {
     }
 
     fn element_account(&self, node: &Node) -> ElementAccount {
-        let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
         ElementAccount {
             element: node.element.name.clone(),
             class: node.element.class.name,
-            entered: sum(&node.inputs),
+            entered: self.packets_in(node).sum(),
             taken_over: node.element.taken_over.get(),
-            left: sum(&node.outputs),
+            left: self.packets_out(node).sum(),
             handed_over: node.element.handed_over.get(),
             fates: node.element.fates.counts(),
             lost: self.lost_at(node),
@@ -80,10 +79,8 @@ impl RouterState {
                 for (peer, output) in &input.links.peers {
                     let Some(from) = self.nodes.get(*peer) else { continue };
                     // Of the two ports, the one that pushes or pulls has a single peer.
-                    let count = match (input.links.push, from.outputs.get(*output)) {
-                        (true, Some(output)) => output.count.get(),
-                        _ => input.count.get(),
-                    };
+                    let count =
+                        if input.links.push { self.pushed(from, *output) } else { input.pulled.get() };
                     if count > 0 {
                         let from_port =
                             if from.outputs.len() > 1 { format!("[{output}]") } else { String::new() };

@@ -18,9 +18,10 @@ use packet::{BatchTrace, MAX_BATCH, Pool};
 use crate::account::{Account, Totals};
 use crate::check::CompilerErrors;
 use crate::configure_order;
+use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
 use crate::hookup::{Hookup, hook_up};
-use crate::node::{Node, Notifier, Port};
+use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::options::Options;
 use crate::order;
 use crate::own_writes::OwnWrites;
@@ -65,25 +66,29 @@ impl RouterState {
         let order = order::analyse(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
+        let mut connections = Vec::new();
         let ends = inputs.into_iter().zip(outputs);
-        let orders = order.groups.into_iter().zip(order.serial);
-        for (index, ((element, class), ((inputs, outputs), (groups, serial)))) in
-            graph.elements.iter().zip(classes).zip(ends.zip(orders)).enumerate()
+        for (index, ((element, class), ((inputs, outputs), groups))) in
+            graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
         {
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
-            nodes.push(Node {
-                element: ElementState::new(index, identity, counts, groups, seed),
+            let first_connection = connections.len();
+            connections.extend(outputs.iter().map(|output| Connection::new(index, output, &order.serial)));
+            let details = NodeDetails {
                 class,
                 location: element.location.clone(),
-                object: RefCell::new(None),
                 inputs: inputs.into_iter().map(Port::new).collect(),
                 outputs: outputs.into_iter().map(Port::new).collect(),
-                serial,
                 // Both signals start active: packets and room are assumed until an element reports otherwise.
                 empty: Notifier::active(),
                 full: Notifier::active(),
                 work: Cell::default(),
+            };
+            nodes.push(Node {
+                object: RefCell::new(None),
+                element: ElementState::new(index, identity, counts, (first_connection, groups), seed),
+                details: Box::new(details),
             });
         }
         let by_name: BTreeMap<_, _> =
@@ -93,6 +98,7 @@ impl RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
             resources: Resources::new(environment, pool, Clock::new(options.simulated)),
             nodes,
+            connections,
             graph,
             registry,
             options,
@@ -107,7 +113,6 @@ impl RouterState {
             has_run_timers: Cell::new(false),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
-            stacks: RefCell::default(),
             successor: RefCell::default(),
             past: Account::default(),
             past_totals: Totals::default(),

@@ -3,83 +3,75 @@
 use element::{Context, Outputs, Reason};
 use packet::Batch;
 
-use crate::state::{Delivery, RouterState};
+use crate::connection::{Arrival, Connection};
+use crate::state::RouterState;
 
 /// The maximum number of deliveries per turn. It ends a loop of elements that drops nothing.
 const MAX_DELIVERIES: usize = 1 << 22;
 
 impl RouterState {
-    /// Delivers what `from` has emitted, and everything that results from it: depth first, with an explicit stack
-    /// instead of recursion, so that the depth of a configuration is not limited.
-    pub(crate) fn deliver(&self, from: usize, outputs: &mut Outputs) {
-        let mut stack = self.stacks.borrow_mut().pop().unwrap_or_default();
-        self.route(from, outputs, &mut stack);
+    /// Delivers what a call has emitted, and everything that results from it: depth first, with an explicit stack instead of
+    /// recursion, so that the depth of a configuration is not limited. `outputs` is that stack.
+    pub(crate) fn deliver(&self, outputs: &mut Outputs) {
+        outputs.end_call();
         let mut left = MAX_DELIVERIES;
-        while let Some(mut delivery) = stack.pop() {
-            let Some(node) = self.nodes.get(delivery.element) else { continue };
-            let most = if node.serial { 1 } else { self.options.batch };
-            if delivery.batch.len() > most {
-                let mut first = outputs.batch();
-                delivery.batch.drain_front(most).for_each(|packet| first.push(packet));
-                let Delivery { element, port, .. } = delivery;
-                stack.push(delivery);
-                delivery = Delivery { element, port, batch: first };
+        while let Some((number, mut batch)) = outputs.take_next() {
+            let Some(connection) = self.connections.get(number as usize) else { continue };
+            let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.options.batch };
+            if batch.len() > most {
+                batch = outputs.divide(number, batch, most);
             }
             left -= 1;
-            let count = delivery.batch.len();
-            if let Some(port) = node.inputs.get(delivery.port) {
-                port.add(count);
-            }
             if left == 0 {
-                node.element.count_drops(Reason::ENDLESS_LOOP, count as u64);
-                self.drop_undelivered(&mut stack, outputs);
+                self.drop_undelivered(connection, batch, outputs);
                 break;
             }
-            match node.object.try_borrow_mut().as_deref_mut() {
-                Ok(Some(object)) => {
-                    self.running.set(delivery.element);
-                    self.current_batch.set(delivery.batch.trace());
-                    let mut cx = Context::new(self, &self.resources, &node.element, outputs);
-                    object.push(&mut cx, delivery.port, delivery.batch);
-                }
-                // An upstream element pushed to an element that is pulling from it: the call has not returned yet.
-                _ => node.element.count_drops(Reason::REENTERED, count as u64),
-            }
+            self.push(connection, batch, outputs);
             self.write_deferred();
-            if !outputs.is_empty() {
-                self.route(delivery.element, outputs, &mut stack);
-            }
-        }
-        self.stacks.borrow_mut().push(stack);
-    }
-
-    /// Drops the batches that are still to be delivered when an endless loop is cut.
-    #[cold]
-    fn drop_undelivered(&self, stack: &mut alloc::vec::Vec<Delivery>, outputs: &mut Outputs) {
-        for Delivery { element, port, batch } in stack.drain(..) {
-            if let Some(node) = self.nodes.get(element) {
-                if let Some(port) = node.inputs.get(port) {
-                    port.add(batch.len());
-                }
-                node.element.count_drops(Reason::ENDLESS_LOOP, batch.len() as u64);
-            }
-            outputs.recycle(batch);
+            outputs.end_call();
         }
     }
 
-    /// Turns the emitted batches of an element into deliveries.
+    /// Pushes a batch to the element at the end of a connection.
     #[inline]
-    fn route(&self, from: usize, outputs: &mut Outputs, stack: &mut alloc::vec::Vec<Delivery>) {
-        let Some(node) = self.nodes.get(from) else { return };
-        outputs.take_reversed(|port, batch| {
-            match node.outputs.get(port).map(|port| (port, port.peer.filter(|_| port.links.push))) {
-                Some((port, Some((element, to)))) => {
-                    port.add(batch.len());
-                    stack.push(Delivery { element, port: to, batch });
-                }
-                _ => node.element.count_drops(Reason::NO_OUTPUT, batch.len() as u64),
+    fn push(&self, connection: &Connection, batch: Batch, outputs: &mut Outputs) {
+        let element = connection.element as usize;
+        let Some(node) = self.nodes.get(element) else { return };
+        match node.object.try_borrow_mut().as_deref_mut() {
+            Ok(Some(object)) if connection.arrival != Arrival::Never => {
+                connection.add(batch.len());
+                self.running.set(element);
+                self.current_batch.set(batch.trace());
+                let mut cx = Context::new(self, &self.resources, &node.element, outputs);
+                object.push(&mut cx, connection.input.into(), batch);
             }
-        });
+            // An upstream element pushed to an element that is pulling from it: the call has not returned yet.
+            _ => self.drop_batch(connection, Reason::REENTERED, batch, outputs),
+        }
+    }
+
+    /// Drops a batch at the end of a connection.
+    #[cold]
+    fn drop_batch(&self, connection: &Connection, reason: Reason, batch: Batch, outputs: &mut Outputs) {
+        let Some(node) = self.nodes.get(connection.element as usize) else { return };
+        if connection.arrival == Arrival::Never {
+            node.element.count_drops(Reason::NO_OUTPUT, batch.len() as u64);
+        } else {
+            connection.add(batch.len());
+            node.element.count_drops(reason, batch.len() as u64);
+        }
+        outputs.recycle(batch);
+    }
+
+    /// Drops a batch and those that are still to be delivered when an endless loop is cut.
+    #[cold]
+    fn drop_undelivered(&self, connection: &Connection, batch: Batch, outputs: &mut Outputs) {
+        self.drop_batch(connection, Reason::ENDLESS_LOOP, batch, outputs);
+        while let Some((number, batch)) = outputs.take_next() {
+            if let Some(connection) = self.connections.get(number as usize) {
+                self.drop_batch(connection, Reason::ENDLESS_LOOP, batch, outputs);
+            }
+        }
     }
 
     /// Pulls at most `most` packets from input `port` of `element`.

@@ -18,6 +18,7 @@ mod accounting;
 mod build;
 mod check;
 mod configure_order;
+mod connection;
 mod deliver;
 mod diagnostics;
 mod handlers;

@@ -3,27 +3,41 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::ops::Deref;
 
 use click_lang::Location;
 use element::{Class, DynElement, ElementState, SignalCell};
 
 use crate::hookup::{PortLinks, PortRef};
 
-/// One element and its state in the router.
+/// One element and its state in the router. It holds what a delivery reads. Everything else is behind a pointer, so that many
+/// nodes stay in the cache.
 pub(crate) struct Node {
-    pub(crate) element: ElementState,
-    pub(crate) class: &'static Class,
-    pub(crate) location: Location,
     /// `None` until the element is created; borrowed during its calls.
     pub(crate) object: RefCell<Option<Box<dyn DynElement>>>,
+    pub(crate) element: ElementState,
+    pub(crate) details: Box<NodeDetails>,
+}
+
+/// The part of a node that a delivery does not read.
+pub(crate) struct NodeDetails {
+    pub(crate) class: &'static Class,
+    pub(crate) location: Location,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
-    /// Whether packets reach the element one by one.
-    pub(crate) serial: bool,
     pub(crate) empty: Notifier,
     pub(crate) full: Notifier,
     /// Nanoseconds and calls of the task, for the `cycles` handler.
     pub(crate) work: Cell<(u64, u64)>,
+}
+
+impl Deref for Node {
+    type Target = NodeDetails;
+
+    #[inline]
+    fn deref(&self) -> &NodeDetails {
+        &self.details
+    }
 }
 
 /// A port while the router runs.
@@ -35,7 +49,8 @@ pub(crate) struct Port {
     /// progress.
     pub(crate) forwards_to: Cell<Option<usize>>,
     pub(crate) forwarding: Cell<bool>,
-    pub(crate) count: Cell<u64>,
+    /// Packets pulled through the port. Those that are pushed are counted at their connection.
+    pub(crate) pulled: Cell<u64>,
 }
 
 /// A signal of an element, and its listeners.
@@ -54,11 +69,11 @@ impl Notifier {
 impl Port {
     pub(crate) fn new(links: PortLinks) -> Port {
         let peer = links.peers.first().copied();
-        Port { links, peer, forwards_to: Cell::new(None), forwarding: Cell::new(false), count: Cell::new(0) }
+        Port { links, peer, forwards_to: Cell::new(None), forwarding: Cell::new(false), pulled: Cell::new(0) }
     }
 
     #[inline]
     pub(crate) fn add(&self, count: usize) {
-        self.count.set(self.count.get() + count as u64);
+        self.pulled.set(self.pulled.get() + count as u64);
     }
 }

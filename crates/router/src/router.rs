@@ -9,7 +9,6 @@ use click_lang::{Diagnostic, Graph};
 use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
-use crate::node::Port;
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::registry::Registry;
@@ -328,10 +327,8 @@ impl Router {
 
     /// The number of packets into and out of each element, summed over its ports, in element order.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.state.nodes.iter().map(|node| {
-            let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
-            (sum(&node.inputs), sum(&node.outputs))
-        })
+        let state = &self.state;
+        state.nodes.iter().map(|node| (state.packets_in(node).sum(), state.packets_out(node).sum()))
     }
 
     /// The running graph.

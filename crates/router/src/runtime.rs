@@ -44,7 +44,7 @@ impl Ports for RouterState {
 
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
         self.write_deferred();
-        RouterState::deliver(self, element, outputs);
+        RouterState::deliver(self, outputs);
         self.running.set(element);
     }
 

@@ -8,7 +8,6 @@ use core::fmt::Write;
 
 use element::{HandlerError, HandlerInfo, HandlerKind, Scheduler, WriteEffect};
 
-use crate::node::Port;
 use crate::ports::{self, PortMode};
 use crate::router::ROUTER_VERSION;
 use crate::state::RouterState;
@@ -68,10 +67,10 @@ pub(crate) static ELEMENT: &[StandardHandler<usize>] = &[
         |state, element| handlers_text(&state.list_handlers(Some(element))),
     ),
     read("icounts", "Packets that came in, a line for each input.", |state, element| {
-        counts(state.nodes.get(element).map(|node| &node.inputs))
+        counts(state.nodes.get(element).map(|node| state.packets_in(node)))
     }),
     read("ocounts", "Packets that went out, a line for each output.", |state, element| {
-        counts(state.nodes.get(element).map(|node| &node.outputs))
+        counts(state.nodes.get(element).map(|node| state.packets_out(node)))
     }),
     read("losses", "Packets that the element lost: a reason and a count a line.", RouterState::losses_text),
     read(
@@ -192,8 +191,8 @@ fn lines(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// The packet counts of the ports, one line per port.
-fn counts(ports: Option<&Vec<Port>>) -> String {
-    lines(ports.into_iter().flatten().map(|port| port.count.get().to_string()))
+fn counts(ports: Option<impl Iterator<Item = u64>>) -> String {
+    lines(ports.into_iter().flatten().map(|count| count.to_string()))
 }
 
 impl RouterState {

@@ -9,9 +9,10 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
 use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
-use packet::{Batch, BatchTrace};
+use packet::BatchTrace;
 
 use crate::account::{Account, Totals};
+use crate::connection::Connection;
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
@@ -22,6 +23,8 @@ use crate::timers::Timers;
 /// The state of a running router.
 pub(crate) struct RouterState {
     pub(crate) nodes: Vec<Node>,
+    /// Where packets go from the outputs of all elements, in order.
+    pub(crate) connections: Vec<Connection>,
     pub(crate) graph: Graph,
     pub(crate) registry: Registry,
     pub(crate) options: Options,
@@ -46,16 +49,8 @@ pub(crate) struct RouterState {
     pub(crate) past_totals: Totals,
     /// Spare buffers, one per level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
-    pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
-}
-
-/// A batch on its way to an input.
-pub(crate) struct Delivery {
-    pub(crate) element: usize,
-    pub(crate) port: usize,
-    pub(crate) batch: Batch,
 }
 
 /// Which writes that change the configuration are noticed.
@@ -124,9 +119,7 @@ impl RouterState {
         drop(guard);
         // Deferred writes of the call precede the delivery of its packets.
         self.write_deferred();
-        if !outputs.is_empty() {
-            self.deliver(element, &mut outputs);
-        }
+        self.deliver(&mut outputs);
         self.outputs.borrow_mut().push(outputs);
         self.running.set(caller);
         Some(result)
@@ -147,7 +140,15 @@ impl RouterState {
     }
 
     /// Performs deferred writes in order, up to the first whose element is being called.
+    #[inline]
     pub(crate) fn write_deferred(&self) {
+        if self.resources.deferred.has_writes() {
+            self.write_all_deferred();
+        }
+    }
+
+    #[cold]
+    fn write_all_deferred(&self) {
         loop {
             let Some(write) = self.resources.deferred.take_write() else { return };
             match self.write_path(Some(write.from), &write.path, &write.value) {

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::click_program::{ClickProgram, RunError};
 use super::configuration::{Chain, Load, NoSource, REPETITIONS, argument_count, baseline, has_element};
+use super::floor::Job;
 use super::traffic::{Capture, FrameSize, Traffic, TrafficError};
 use crate::statistics::{median, minimum, rounded};
 
@@ -40,6 +41,8 @@ pub struct Comparison {
     pub runs: u32,
     /// Seed of the traffic, the rules and the routes.
     pub seed: u64,
+    /// Whether to measure the floor: the same job, done by a hand-written loop.
+    pub floor: bool,
 }
 
 /// The results for one configuration.
@@ -72,6 +75,9 @@ pub struct Row {
     pub ours: Figures,
     /// The peer's figures, and the comparison.
     pub peer: Option<PeerFigures>,
+    /// The figures of a hand-written loop for the same job, and the comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<FloorFigures>,
     /// Why the peer has no figures, or a remark about them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -108,6 +114,17 @@ pub struct PeerFigures {
     pub chain_ratio: Option<f64>,
 }
 
+/// The figures of a hand-written loop.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FloorFigures {
+    /// Its cost.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// This program's time divided by the loop's, including reading the packets.
+    #[serde(serialize_with = "rounded")]
+    pub ratio: f64,
+}
+
 fn rounded_option<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match number {
         Some(number) => rounded(number, serializer),
@@ -128,6 +145,8 @@ pub enum ComparisonError {
     Configuration(NoSource),
     /// A file could not be written.
     File(PathBuf, std::io::Error),
+    /// The floor could not read the capture.
+    Floor(std::io::Error),
     /// This program failed.
     Own(RunError),
 }
@@ -138,6 +157,7 @@ impl fmt::Display for ComparisonError {
             Self::Capture(_) => f.write_str("can't create the traffic"),
             Self::Configuration(error) => error.fmt(f),
             Self::File(path, _) => write!(f, "{} can't be written", path.display()),
+            Self::Floor(_) => f.write_str("the floor can't read the capture"),
             Self::Own(error) => write!(f, "this program {error}"),
         }
     }
@@ -147,7 +167,7 @@ impl std::error::Error for ComparisonError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Capture(error) => Some(error),
-            Self::File(_, error) => Some(error),
+            Self::File(_, error) | Self::Floor(error) => Some(error),
             Self::Own(error) => error.source(),
             // The message is the cause's.
             Self::Configuration(error) => error.source(),
@@ -221,7 +241,12 @@ impl Workbench {
 
         let peer = self.peer.as_ref();
         let (mut ours, mut theirs) = (Times::default(), Ok(Times::default()));
+        let job = if comparison.floor { job(&comparison.config, &chain) } else { None };
+        let mut floor = Times::default();
         for _ in 0..comparison.runs.max(1) {
+            if let Some(job) = &job {
+                floor.run_floor(job, &capture.path).map_err(ComparisonError::Floor)?;
+            }
             ours.run(&self.own, &files, has_counter).map_err(ComparisonError::Own)?;
             theirs = match (theirs, peer) {
                 (Ok(mut times), Some(peer)) => times.run(peer, &files, has_counter).map(|()| times),
@@ -247,11 +272,13 @@ impl Workbench {
         let (peer, note) = match (peer, theirs) {
             (None, _) => (None, None),
             (Some(_), Err(error)) => (None, Some(format!("the peer {}", api::with_causes(&error)))),
-            (Some(_), Ok(times)) => {
-                (Some(PeerFigures::of(&figures, times.figures(packets, repeated))), difference(&ours, &times))
-            }
+            (Some(_), Ok(times)) => (
+                Some(PeerFigures::of(&figures, times.figures(packets, repeated))),
+                ours.difference(&times, "in the peer"),
+            ),
         };
-        let note = useless.or(note);
+        let floor_note = job.as_ref().and_then(|_| ours.difference(&floor, "by the hand-written loop"));
+        let note = useless.or(note).or(floor_note);
         Ok(Row {
             config: comparison.config.clone(),
             traffic: comparison.traffic.clone(),
@@ -268,6 +295,7 @@ impl Workbench {
             repeated,
             ours: figures,
             peer,
+            floor: job.map(|_| FloorFigures::of(&figures, floor.figures(packets, 1))),
             note,
         })
     }
@@ -336,6 +364,15 @@ impl Times {
         Ok(())
     }
 
+    /// Runs the loop that only reads, and that of a job, alternately.
+    fn run_floor(&mut self, job: &Job, capture: &Path) -> std::io::Result<()> {
+        self.baseline.push(Job::Read.run(capture)?.seconds);
+        let floor = job.run(capture)?;
+        self.whole.push(floor.seconds);
+        self.packets_out = Some(floor.passed);
+        Ok(())
+    }
+
     fn chain_ns(&self, packets: u64, repeated: u32) -> f64 {
         let with_chain = if repeated > 1 { &self.repeated } else { &self.whole };
         let seconds = minimum(with_chain) - minimum(&self.baseline);
@@ -348,6 +385,12 @@ impl Times {
         let ns = (fastest * 1e9 / packets as f64).max(RESOLUTION_NS);
         let spread = if fastest > 0.0 { median(self.whole.clone()) / fastest - 1.0 } else { 0.0 };
         Figures { mpps: 1e3 / ns, ns_per_packet: ns, chain_ns: self.chain_ns(packets, repeated), spread }
+    }
+
+    /// The difference between the results, in words.
+    fn difference(&self, other: &Times, place: &str) -> Option<String> {
+        let (ours, theirs) = (self.packets_out?, other.packets_out?);
+        (ours != theirs).then(|| format!("{ours} packets came out here, {theirs} {place}"))
     }
 }
 
@@ -362,10 +405,21 @@ impl PeerFigures {
     }
 }
 
-/// The difference between the programs' results.
-fn difference(ours: &Times, theirs: &Times) -> Option<String> {
-    let (ours, theirs) = (ours.packets_out?, theirs.packets_out?);
-    (ours != theirs).then(|| format!("{ours} packets came out here, {theirs} in the peer"))
+impl FloorFigures {
+    fn of(ours: &Figures, floor: Figures) -> Self {
+        Self { figures: floor, ratio: ours.ns_per_packet / floor.ns_per_packet }
+    }
+}
+
+/// The job of an example, if the floor has a loop for it.
+fn job(example: &str, chain: &Chain) -> Option<Job> {
+    match example {
+        "wire" => Some(Job::Read),
+        "ethermirror" => Some(Job::Mirror),
+        "router" if !chain.routes.is_empty() => Some(Job::Route(chain.routes.clone())),
+        "firewall" if !chain.rules.is_empty() => Some(Job::Filter(chain.rules.clone())),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -400,8 +454,8 @@ mod tests {
     #[test]
     fn lost_packets_are_noted() {
         let ours = times(&[], &[], &[]);
-        assert_eq!(difference(&ours, &ours), None);
+        assert_eq!(ours.difference(&ours, "there"), None);
         let theirs = Times { packets_out: Some(4), ..ours.clone() };
-        assert_eq!(difference(&ours, &theirs).as_deref(), Some("5 packets came out here, 4 in the peer"));
+        assert_eq!(ours.difference(&theirs, "there").as_deref(), Some("5 packets came out here, 4 there"));
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use random::Random;
 
-use super::rules::{routes_text, rules, rules_text};
+use super::rules::{Route, Rule, routes_text, rules, rules_text};
 use super::traffic::Capture;
 
 /// The number of flows for which one public address of a rewriter has enough ports, rounded down.
@@ -34,6 +34,10 @@ pub(crate) struct Chain {
     body: String,
     /// Whether it has an output, so that another chain can follow.
     pub(crate) has_output: bool,
+    /// The rules that were drawn for it.
+    pub(super) rules: Vec<Rule>,
+    /// Its routes, if they have the simple form that this program can read.
+    pub(super) routes: Vec<Route>,
 }
 
 /// The error for a configuration without an element `source`.
@@ -65,14 +69,18 @@ impl Chain {
             body = body.replace(name, value);
         }
         let mut random = Random::new(seed);
+        let mut drawn = Vec::new();
         if let Some((count, (start, end))) = load.rules.zip(arguments_of(&body, "rules")) {
-            body.replace_range(start..end, &rules_text(&rules(count, &capture.flows, &mut random)));
+            drawn = rules(count, &capture.flows, &mut random);
+            body.replace_range(start..end, &rules_text(&drawn));
         }
         if let Some((count, (start, end))) = load.routes.zip(arguments_of(&body, "routes")) {
             let last_word = |route: &str| route.split_whitespace().last()?.parse::<u32>().ok();
             let outputs = body[start..end].split(',').filter_map(last_word).max().unwrap_or_default() + 1;
             body.replace_range(start..end, &routes_text(count, outputs, &capture.flows, &mut random));
         }
+        let routes =
+            arguments_of(&body, "routes").and_then(|(start, end)| Route::parse_all(&body[start..end]));
         let declaration = body.find("source ::").ok_or(NoSource)?;
         let (_, end) = arguments_of(&body, "source").ok_or(NoSource)?;
         body.replace_range(declaration..=end, "input");
@@ -84,7 +92,7 @@ impl Chain {
         if let Some(at) = end {
             body.replace_range(at..at + "Discard".len(), "output");
         }
-        Ok(Self { body, has_output: end.is_some() })
+        Ok(Self { body, has_output: end.is_some(), rules: drawn, routes: routes.unwrap_or_default() })
     }
 
     /// The text that sends the packets of a capture through `copies` of the chain in series.

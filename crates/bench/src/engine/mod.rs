@@ -8,13 +8,14 @@ mod click_program;
 mod comparison;
 mod configuration;
 mod example;
+mod floor;
 mod flow;
 mod frame;
 mod rules;
 mod traffic;
 
 pub use click_program::{ClickProgram, RunError};
-pub use comparison::{Comparison, ComparisonError, Figures, PeerFigures, Row, Workbench};
+pub use comparison::{Comparison, ComparisonError, Figures, FloorFigures, PeerFigures, Row, Workbench};
 pub use configuration::{Load, NoSource, has_element};
 pub use example::{EXAMPLES, Example};
 pub use traffic::{Capture, FrameSize, FrameSizeError, Traffic, TrafficError};

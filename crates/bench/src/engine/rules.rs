@@ -21,9 +21,19 @@ impl Prefix {
         Self { address: address & mask, length }
     }
 
-    #[cfg(test)]
-    fn contains(self, address: u32) -> bool {
+    /// Whether an address has this prefix.
+    pub(super) fn contains(self, address: u32) -> bool {
         Self::of(address, self.length) == self
+    }
+
+    /// Its number of bits.
+    pub(super) fn length(self) -> u32 {
+        self.length
+    }
+
+    /// The first and the last address.
+    pub(super) fn range(self) -> (u32, u32) {
+        (self.address, self.address | u32::MAX.checked_shr(self.length).unwrap_or(0))
     }
 }
 
@@ -33,15 +43,43 @@ impl fmt::Display for Prefix {
     }
 }
 
+/// A route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Its destinations.
+    pub(super) prefix: Prefix,
+    /// Its output.
+    pub(super) output: u32,
+}
+
+impl Route {
+    /// The routes in the argument of a route table: `ADDRESS/LENGTH [GATEWAY] OUTPUT, ...`. `None` if they are written in
+    /// another way.
+    pub(super) fn parse_all(text: &str) -> Option<Vec<Self>> {
+        let parse = |route: &str| {
+            let mut words = route.split_whitespace();
+            let (address, length) = words.next()?.split_once('/')?;
+            let address: Ipv4Addr = address.parse().ok()?;
+            let length = length.parse().ok().filter(|length| *length <= 32)?;
+            Some(Self { prefix: Prefix::of(address.to_bits(), length), output: words.last()?.parse().ok()? })
+        };
+        text.split(',').map(parse).collect()
+    }
+}
+
 /// A firewall rule: the conjunction of its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    allow: bool,
-    source: Option<Prefix>,
-    destination: Option<Prefix>,
-    protocol: Option<u8>,
-    /// The lowest and the highest port.
-    ports: Option<(u16, u16)>,
+    /// Whether it allows packets.
+    pub(super) allow: bool,
+    /// The prefix of source addresses.
+    pub(super) source: Option<Prefix>,
+    /// The prefix of destination addresses.
+    pub(super) destination: Option<Prefix>,
+    /// The protocol's number.
+    pub(super) protocol: Option<u8>,
+    /// The lowest and the highest destination port.
+    pub(super) ports: Option<(u16, u16)>,
 }
 
 impl Rule {
@@ -82,7 +120,7 @@ impl Rule {
 
     /// Whether a flow matches.
     #[cfg(test)]
-    fn matches(&self, flow: &Flow) -> bool {
+    pub(super) fn matches(&self, flow: &Flow) -> bool {
         self.source.is_none_or(|prefix| prefix.contains(flow.source))
             && self.destination.is_none_or(|prefix| prefix.contains(flow.destination))
             && self.protocol.is_none_or(|protocol| protocol == flow.protocol)
@@ -204,6 +242,19 @@ mod tests {
             assert!(*most < packets / 2, "{count}: one rule has {most}");
             assert!((packets / 50..packets * 19 / 20).contains(last), "{count}: the last has {last}");
             assert!(used * 3 > others.len(), "{count}: {used} are used");
+        }
+    }
+
+    #[test]
+    fn routes_are_parsed() {
+        let routes = Route::parse_all("0.0.0.0/0 192.0.2.1 0,\n10.1.0.0/16 1").expect("two routes");
+        assert_eq!(routes[1], Route { prefix: Prefix::of(0x0a01_0000, 16), output: 1 });
+        assert_eq!(
+            routes.iter().map(|route| route.prefix.range()).collect::<Vec<_>>(),
+            [(0, u32::MAX), (0x0a01_0000, 0x0a01_ffff)]
+        );
+        for wrong in ["", "10.0.0.0/33 1", "10.0.0.0 1", "10.0.0.0/8 out"] {
+            assert_eq!(Route::parse_all(wrong), None, "{wrong}");
         }
     }
 

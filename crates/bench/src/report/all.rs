@@ -227,6 +227,7 @@ fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureEr
             packets,
             runs,
             seed: 1,
+            floor: false,
         })
     };
     let rows = mixed.chain(constant).chain(larger).map(&mut measure).collect::<Result<_, _>>();

@@ -47,10 +47,15 @@ impl Filter for CheckLength {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
-        if packet.len() > self.args.length as usize {
-            return Verdict::Divert(packet, Reason::TOO_LONG);
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        packet.len() <= self.args.length as usize
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if self.pass(&mut packet) {
+            return Verdict::Pass(packet);
         }
-        Verdict::Pass(packet)
+        Verdict::Divert(packet, Reason::TOO_LONG)
     }
 }

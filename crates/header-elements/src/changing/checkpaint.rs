@@ -53,8 +53,13 @@ impl Filter for CheckPaint {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
-        if packet.annotation_u8(self.args.anno.0) == self.args.color {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        packet.annotation_u8(self.args.anno.0) == self.args.color
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if self.pass(&mut packet) {
             return Verdict::Pass(packet);
         }
         Verdict::Divert(packet, Reason::WRONG_PAINT)

@@ -43,8 +43,13 @@ impl Filter for DropBroadcasts {
     }
 
     #[inline(always)]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        if !matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        !matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast)
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        if self.pass(&mut packet) {
             return Verdict::Pass(packet);
         }
         if self.drops == 0 {

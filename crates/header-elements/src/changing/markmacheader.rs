@@ -43,12 +43,12 @@ impl Filter for MarkMACHeader {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         let offset = self.args.offset as isize;
         match self.args.length {
             0 => packet.set_mac(offset),
             length => packet.set_mac_header(offset, length as usize),
         }
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -44,8 +44,8 @@ impl Filter for Paint {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         packet.set_annotation_u8(self.args.anno.0, self.args.color);
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -52,8 +52,8 @@ impl Filter for SetAnnoByte {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         packet.set_annotation_u8(self.args.anno.0, self.args.value);
-        Verdict::Pass(packet)
+        true
     }
 }

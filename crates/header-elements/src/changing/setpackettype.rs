@@ -52,9 +52,9 @@ impl Filter for SetPacketType {
         Ok(SetPacketType { kind })
     }
 
-    #[inline]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         packet.set_packet_type(self.kind);
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -52,8 +52,8 @@ impl Filter for Truncate {
         Ok(Truncate { args })
     }
 
-    #[inline]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         let removed = packet.len().saturating_sub(self.args.length as usize);
         if removed > 0 {
             packet.truncate_by(removed);
@@ -61,6 +61,6 @@ impl Filter for Truncate {
                 packet.set_extra_length(packet.extra_length().wrapping_add(removed as u32));
             }
         }
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -37,7 +37,7 @@ impl Filter for EtherMirror {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         match packet.data_mut().first_chunk_mut::<12>() {
             // A rotation by half the length, during which both addresses stay in registers.
             Some([a, b, c, d, e, f, g, h, i, j, k, l]) => {
@@ -50,7 +50,7 @@ impl Filter for EtherMirror {
             }
             None => mirror_short(packet.data_mut()),
         }
-        Verdict::Pass(packet)
+        true
     }
 }
 

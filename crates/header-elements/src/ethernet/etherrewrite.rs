@@ -69,16 +69,18 @@ impl Filter for EtherRewrite {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         let frame = match packet.mac_offset() {
             Some(_) => packet.mac_mut(),
             None => packet.data_mut(),
         };
-        match frame.first_chunk_mut::<12>() {
-            Some(addresses) => *addresses = self.addresses,
-            None => return Verdict::Drop(packet, Reason::TOO_SHORT),
-        }
-        Verdict::Pass(packet)
+        let addresses = frame.first_chunk_mut::<12>();
+        addresses.map(|addresses| *addresses = self.addresses).is_some()
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if self.pass(&mut packet) { Verdict::Pass(packet) } else { Verdict::Drop(packet, Reason::TOO_SHORT) }
     }
 }
 

@@ -57,8 +57,8 @@ impl Filter for FixIPSrc {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        fix_source(&mut packet, self.source);
-        Verdict::Pass(packet)
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        fix_source(packet, self.source);
+        true
     }
 }

@@ -66,7 +66,7 @@ impl Filter for GetIPAddress {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         let octets = match self.from {
             AddressField::Offset(offset) => {
                 packet.data().get(offset..).and_then(|rest| rest.first_chunk()).copied()
@@ -77,6 +77,6 @@ impl Filter for GetIPAddress {
             }
         };
         packet.set_annotation_u32(self.annotation, u32::from_ne_bytes(octets.unwrap_or([0; 4])));
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -43,7 +43,7 @@ impl Filter for MarkIPHeader {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         let first = match usize::try_from(self.offset) {
             Ok(offset) => packet.data().get(offset),
             Err(_) => {
@@ -53,6 +53,6 @@ impl Filter for MarkIPHeader {
         };
         let first = first.copied().unwrap_or(0);
         packet.set_network(self.offset, usize::from(first & 0xf) * 4);
-        Verdict::Pass(packet)
+        true
     }
 }

@@ -48,8 +48,8 @@ impl Filter for SetIPAddress {
     }
 
     #[inline(always)]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet) -> bool {
         packet.set_annotation_u32(self.args.anno.0, u32::from_ne_bytes(self.args.ipaddr.octets()));
-        Verdict::Pass(packet)
+        true
     }
 }

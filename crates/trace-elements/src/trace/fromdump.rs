@@ -3,7 +3,7 @@
 use super::link;
 use super::playback::Playback;
 use super::trace_file::TraceFile;
-use capture::{Decoder, LinkType};
+use capture::{Decoder, LinkType, Record};
 use element::Direction;
 use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
@@ -232,6 +232,14 @@ impl Element for FromDump {
         let mut sent = 0;
         let mut read = 0;
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
+            if self.sends_all() {
+                let (records, packets) = self.send_records(cx, most - sent);
+                read += records;
+                sent += packets;
+                if sent == most {
+                    break;
+                }
+            }
             read += 1;
             match self.next(cx) {
                 ReadResult::Packet(packet) => {
@@ -354,6 +362,28 @@ impl FromDump {
         self.playback.active
     }
 
+    /// Whether the next packets are sent as they are, one after the other.
+    fn sends_all(&self) -> bool {
+        let is_ip = self.args.force_ip || self.link.is_none_or(|link| link == LinkType::RAW);
+        let is_waiting = self.held.is_some() || !self.times_known || self.start.is_some() || self.ends;
+        !is_ip && !is_waiting && self.playback.sends_all()
+    }
+
+    /// Sends at most `most` packets out of the read buffer. Returns the numbers of records read and of packets sent.
+    fn send_records(&mut self, cx: &mut Context, most: usize) -> (usize, usize) {
+        let mut batch = cx.batch();
+        let pool = cx.pool().clone();
+        let read = self.decoder.records(most, |record| {
+            let Some(mut packet) = pool.packet(record.bytes) else { return };
+            set_annotations(&mut packet, &record);
+            batch.push(packet);
+        });
+        let sent = batch.len();
+        cx.count_begun(Fate::Received, read, sent);
+        cx.emit(0, batch);
+        (read, sent)
+    }
+
     /// The next packet, if it is due.
     fn next(&mut self, cx: &mut Context) -> ReadResult {
         let (packet, link) = match self.held.take() {
@@ -445,12 +475,18 @@ impl FromDump {
             }
             let packet = cx.begin(Fate::Received, cx.pool().packet(record.bytes));
             let mut packet = packet.ok_or(ReadResult::Nothing)?;
-            packet.set_timestamp(time);
-            packet.set_extra_length(record.original_length - record.bytes.len() as u32);
-            packet.set_mac(0);
+            set_annotations(&mut packet, &record);
             return Ok((packet, record.link));
         }
     }
+}
+
+/// Sets what a packet tells about its record.
+#[inline]
+fn set_annotations(packet: &mut Packet, record: &Record<'_>) {
+    packet.set_timestamp(Timestamp::from_nanos(record.time_ns));
+    packet.set_extra_length(record.original_length - record.bytes.len() as u32);
+    packet.set_mac(0);
 }
 
 /// Marks the IP header of a packet. A packet without one goes to output 1.

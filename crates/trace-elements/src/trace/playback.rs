@@ -42,6 +42,11 @@ impl Playback {
         self.sampling >= all || cx.random() & (all - 1) < self.sampling
     }
 
+    /// Whether every packet is in the sample, and is sent at once.
+    pub(super) fn sends_all(&self) -> bool {
+        self.sampling >= 1 << SAMPLING_BITS && !self.timing
+    }
+
     /// The sampling probability as text.
     pub(super) fn sampling(&self) -> String {
         format!("{}", f64::from(self.sampling) / f64::from(1u32 << SAMPLING_BITS))

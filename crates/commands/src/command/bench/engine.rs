@@ -26,6 +26,9 @@ use crate::output;
 ///
 /// Mixed traffic is generated from --seed: TCP and UDP flows with payloads between clients and 2,000 servers, whose
 /// popularity follows Zipf's law. Rules and routes are drawn from the flows, so packets match them.
+///
+/// With --floor, hand-written loops do the jobs of wire, ethermirror, router and firewall on the same capture, without an
+/// engine. `floor` is their time per packet including reading, and the ratio says how much longer this program takes.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix"
@@ -61,6 +64,9 @@ pub(super) struct Arguments {
     /// Also measure this program, which must accept Click's command line.
     #[arg(long, value_name = "PROGRAM")]
     peer: Option<PathBuf>,
+    /// Also measure hand-written loops that do the same jobs.
+    #[arg(long)]
+    floor: bool,
     /// Number of runs of each program.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -96,7 +102,7 @@ impl Arguments {
                 .measure(&comparison)
                 .map_err(|cause| BenchError::Compare { name: comparison.config.clone(), cause })?;
             if !self.json {
-                output::text(&line(&row));
+                output::text(&self.line(&row));
             }
             results.push(row);
         }
@@ -115,8 +121,11 @@ impl Arguments {
         let peer =
             |name| if self.peer.is_some() { format!(" {name:>7} {:>6}", "ratio") } else { String::new() };
         let peer = peer("peer");
-        text +=
-            &format!("{:<40} {:>7}{peer} {:>7}{peer} {:>7} {:>6}\n", "", "whole", "chain", "spread", "batch");
+        let floor = if self.floor { format!(" {:>7} {:>6}", "floor", "ratio") } else { String::new() };
+        text += &format!(
+            "{:<40} {:>7}{peer}{floor} {:>7}{peer} {:>7} {:>6}\n",
+            "", "whole", "chain", "spread", "batch"
+        );
         text
     }
 
@@ -156,6 +165,7 @@ impl Arguments {
                             packets: self.packets,
                             runs: self.runs,
                             seed: self.seed,
+                            floor: self.floor,
                         });
                     }
                 }
@@ -180,34 +190,39 @@ impl Arguments {
         };
         self.config.iter().map(named).collect()
     }
-}
 
-/// A row as text.
-fn line(row: &Row) -> String {
-    let size = match row.size {
-        FrameSize::Bytes(bytes) => format!("{bytes} B"),
-        other => other.to_string(),
-    };
-    let mut name = format!("{}, {size}", row.config);
-    for (count, what) in [(row.rules, "rules"), (row.routes, "routes"), (Some(row.flows as u32), "flows")] {
-        if let Some(count) = count {
-            name += &format!(", {count} {what}");
+    /// A row as text.
+    fn line(&self, row: &Row) -> String {
+        let size = match row.size {
+            FrameSize::Bytes(bytes) => format!("{bytes} B"),
+            other => other.to_string(),
+        };
+        let mut name = format!("{}, {size}", row.config);
+        for (count, what) in [(row.rules, "rules"), (row.routes, "routes"), (Some(row.flows as u32), "flows")]
+        {
+            if let Some(count) = count {
+                name += &format!(", {count} {what}");
+            }
         }
+        let peer = row.peer.as_ref();
+        let whole = peer.map(|peer| format!(" {:>7.1} {:>6.2}", peer.figures.ns_per_packet, peer.ratio));
+        let chain = peer.map(|peer| {
+            let ratio = peer.chain_ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
+            format!(" {:>7.1} {ratio:>6}", peer.figures.chain_ns)
+        });
+        // Rows without a loop leave the columns empty.
+        let floor =
+            row.floor.map(|floor| format!(" {:>7.1} {:>6.2}", floor.figures.ns_per_packet, floor.ratio));
+        let floor = floor.unwrap_or_else(|| if self.floor { format!("{:>15}", "") } else { String::new() });
+        let batch = row.batch.map_or_else(|| "-".into(), |batch| format!("{batch:.1}"));
+        let note = row.note.as_ref().map(|note| format!("  {note}")).unwrap_or_default();
+        format!(
+            "{name:<40} {:>7.1}{}{floor} {:>7.2}{} {:>6.0}% {batch:>6}{note}\n",
+            row.ours.ns_per_packet,
+            whole.unwrap_or_default(),
+            row.ours.chain_ns,
+            chain.unwrap_or_default(),
+            row.ours.spread * 100.0
+        )
     }
-    let peer = row.peer.as_ref();
-    let whole = peer.map(|peer| format!(" {:>7.1} {:>6.2}", peer.figures.ns_per_packet, peer.ratio));
-    let chain = peer.map(|peer| {
-        let ratio = peer.chain_ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
-        format!(" {:>7.1} {ratio:>6}", peer.figures.chain_ns)
-    });
-    let batch = row.batch.map_or_else(|| "-".into(), |batch| format!("{batch:.1}"));
-    let note = row.note.as_ref().map(|note| format!("  {note}")).unwrap_or_default();
-    format!(
-        "{name:<40} {:>7.1}{} {:>7.2}{} {:>6.0}% {batch:>6}{note}\n",
-        row.ours.ns_per_packet,
-        whole.unwrap_or_default(),
-        row.ours.chain_ns,
-        chain.unwrap_or_default(),
-        row.ours.spread * 100.0
-    )
 }

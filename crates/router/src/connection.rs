@@ -1,0 +1,76 @@
+//! Connections of push outputs, and the packet counts of ports.
+
+use core::cell::Cell;
+
+use crate::hookup::PortLinks;
+use crate::node::Node;
+use crate::state::RouterState;
+
+/// Where packets go that an element emits to one of its outputs.
+pub(crate) struct Connection {
+    /// The index of the element that they are pushed to. If the output does not push, of the one that emitted them.
+    pub(crate) element: u32,
+    /// The input that they are pushed to.
+    pub(crate) input: u16,
+    pub(crate) arrival: Arrival,
+    /// Packets pushed so far.
+    pub(crate) packets: Cell<u64>,
+}
+
+/// How packets arrive at the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    InBatches,
+    OneByOne,
+    /// They don't: the output does not push.
+    Never,
+}
+
+impl Connection {
+    /// The connection of an output of `element`. `serial` says which elements get packets one by one.
+    pub(crate) fn new(element: usize, output: &PortLinks, serial: &[bool]) -> Connection {
+        let peer = output.peers.first().filter(|_| output.push);
+        let peer = peer.and_then(|(to, input)| Some((*to, u16::try_from(*input).ok()?)));
+        let (element, input, arrival) = match peer {
+            Some((to, input)) if serial.get(to) == Some(&false) => (to, input, Arrival::InBatches),
+            Some((to, input)) => (to, input, Arrival::OneByOne),
+            None => (element, 0, Arrival::Never),
+        };
+        Connection { element: element as u32, input, arrival, packets: Cell::new(0) }
+    }
+
+    /// Counts packets.
+    #[inline]
+    pub(crate) fn add(&self, count: usize) {
+        self.packets.set(self.packets.get() + count as u64);
+    }
+}
+
+impl RouterState {
+    /// The packets that left each output of an element.
+    pub(crate) fn packets_out<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = u64> + 'a {
+        let outputs = node.outputs.iter().enumerate();
+        outputs.map(
+            |(port, output)| if output.links.push { self.pushed(node, port) } else { output.pulled.get() },
+        )
+    }
+
+    /// The packets that arrived at each input of an element. Those pushed to it are counted at the outputs that they left.
+    pub(crate) fn packets_in<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = u64> + 'a {
+        node.inputs.iter().map(|input| {
+            let from = |&(peer, output): &(usize, usize)| self.pushed(self.nodes.get(peer)?, output).into();
+            if input.links.push {
+                input.links.peers.iter().filter_map(from).sum()
+            } else {
+                input.pulled.get()
+            }
+        })
+    }
+
+    /// The packets that an element pushed out of output `port`.
+    pub(crate) fn pushed(&self, node: &Node, port: usize) -> u64 {
+        let connection =
+            node.element.connection(port).and_then(|number| self.connections.get(number as usize));
+        connection.map_or(0, |connection| connection.packets.get())
+    }
+}
