@@ -20,7 +20,7 @@ use rustc_demangle::demangle;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 55] = [
+const SOURCES: [&str; 56] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -75,7 +75,8 @@ const SOURCES: [&str; 55] = [
     "guest/runtime",
     "sdk/c",
     "sdk/python",
-    "sdk/wasm",
+    "sdk/wasm/Cargo.toml",
+    "sdk/wasm/src",
 ];
 
 /// What of it projects of functions do not need: the other images.
