@@ -217,8 +217,10 @@ impl Project {
     /// Lets cargo make the same wherever it runs.
     pub(super) fn isolate(&self, cargo: &mut Command) {
         // The flags of the project's configuration are kept.
-        let flag = format!("--remap-path-prefix={}/=", self.folder.display());
-        cargo.arg("--config").arg(format!("build.rustflags=[{flag:?}]"));
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+        let flags = [&self.folder, &home].map(|from| format!("--remap-path-prefix={}/=", from.display()));
+        cargo.arg("--config").arg(format!("build.rustflags={flags:?}"));
         // They would replace the flags without which an image is none.
         for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             cargo.env_remove(name);
