@@ -471,7 +471,7 @@ fn a_service_has_a_number_of_places() {
     assert_eq!((first.welcome.instance.as_str(), refused()), ("nf-1", true));
     // With fewer places all join again, as far as there is room.
     bed.steer(with(1)).unwrap();
-    for mut function in [first, second] {
+    for function in [first, second] {
         assert_eq!(function.receive(), None);
     }
     let _only = bed.join();

@@ -6,8 +6,10 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use super::project::MODULE_BUILD;
 use crate::error::FileError;
+
+/// What fails if the target of WebAssembly is missing.
+pub(super) const MODULE_BUILD: &str = "the build of the module";
 
 /// Why a command about a function failed.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::error::FunctionError;
-use super::project::{FunctionName, SOURCES};
+use super::project::{C_LIBRARY, FunctionName, PYTHON_LIBRARY, SOURCES};
 use super::sources;
 use crate::error::FileError;
 
@@ -34,8 +34,8 @@ impl ProgramLanguage {
     /// The place of its library among the sources.
     pub(super) fn library(self) -> &'static str {
         match self {
-            Self::C => "sdk/c/",
-            Self::Python => "sdk/python/",
+            Self::C => C_LIBRARY,
+            Self::Python => PYTHON_LIBRARY,
         }
     }
 

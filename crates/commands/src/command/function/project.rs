@@ -6,16 +6,16 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::error::FunctionError;
-use super::program::ProgramLanguage;
+use super::error::{FunctionError, MODULE_BUILD};
 use super::sources;
 use crate::error::FileError;
 
 /// The folder of a project with the sources that it is built with.
 pub(super) const SOURCES: &str = "clickbox";
 
-/// What fails if the target of WebAssembly is missing.
-pub(super) const MODULE_BUILD: &str = "the build of the module";
+/// The places of the libraries for functions that are programs among the sources.
+pub(super) const C_LIBRARY: &str = "sdk/c/";
+pub(super) const PYTHON_LIBRARY: &str = "sdk/python/";
 
 /// The most characters of a name: with a prefix and a reason it is the name of a drop reason.
 const MAX_NAME: usize = 40;
@@ -153,7 +153,7 @@ impl FunctionName {
 
 /// Whether a source is one that projects in Rust need, those for WebAssembly included.
 pub(super) fn is_rust(path: &str) -> bool {
-    ![ProgramLanguage::C, ProgramLanguage::Python].iter().any(|language| path.starts_with(language.library()))
+    ![C_LIBRARY, PYTHON_LIBRARY].iter().any(|library| path.starts_with(library))
 }
 
 /// What of `Cargo.toml` is read.
