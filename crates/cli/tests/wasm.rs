@@ -146,12 +146,12 @@ fn a_project_in_webassembly_runs_in_a_box_and_is_replaced_under_traffic() {
         "FromDevice(0) -> scrub :: Wasm(second.wasm, FUEL 5000) -> ToDevice(1); FromDevice(1) -> ToDevice(0);",
     );
     let extra = file("second.wasm", &second);
-    daemon.check(&["install", "fw", &path, "--file", &extra], 0, &[]);
+    daemon.check(&["reload", "fw", &path, "--file", &extra], 0, &[]);
     daemon.check(&["read", "fw/scrub.fuel"], 0, &["5000"]);
     assert!(calls() >= got(), "the calls go on");
     // What is refused is told with its place, and the old one goes on.
     let wrong = daemon
         .file("wrong.click", "FromDevice(0) -> Wasm(nothing.wasm) -> ToDevice(1); Idle -> ToDevice(0);");
-    refused(&["install", "fw", &wrong], &["nothing.wasm", "wrong.click"]);
+    refused(&["reload", "fw", &wrong], &["nothing.wasm", "wrong.click"]);
     daemon.check(&["read", "fw/scrub.fuel"], 0, &["5000"]);
 }
