@@ -20,7 +20,7 @@ use rustc_demangle::demangle;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 51] = [
+const SOURCES: [&str; 56] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -59,6 +59,8 @@ const SOURCES: [&str; 51] = [
     "crates/trace-elements/src",
     "crates/traffic-elements/Cargo.toml",
     "crates/traffic-elements/src",
+    "crates/wasm-elements/Cargo.toml",
+    "crates/wasm-elements/src",
     "guest/.cargo",
     "guest/Cargo.lock",
     "guest/Cargo.toml",
@@ -72,6 +74,9 @@ const SOURCES: [&str; 51] = [
     "guest/probe",
     "guest/runtime",
     "sdk/c",
+    "sdk/python",
+    "sdk/wasm/Cargo.toml",
+    "sdk/wasm/src",
 ];
 
 /// What of it projects of functions do not need: the other images.
@@ -210,8 +215,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         return fs::read_dir(path)?.try_for_each(|entry| collect(&entry?.path(), files));
     }
-    let is_source =
-        |extension: &OsStr| ["c", "h", "ld", "lock", "rs", "toml"].iter().any(|known| extension == *known);
+    let is_source = |extension: &OsStr| {
+        ["c", "h", "ld", "lock", "py", "rs", "toml"].iter().any(|known| extension == *known)
+    };
     if path.extension().is_some_and(is_source) {
         files.push(path.to_path_buf());
     }

@@ -1,4 +1,4 @@
-//! Functions in C: the library, its examples, projects, and processes and containers that join services.
+//! Functions in C and Python: the libraries, their examples, projects, and processes and containers that join services.
 
 mod support;
 
@@ -13,6 +13,7 @@ use support::planes::Planes;
 use test_support::{Capability, require, skip};
 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/c");
+const PYTHON_SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/python");
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
 
 /// Sends UDP packets of 32 flows when it is told to.
@@ -72,12 +73,13 @@ struct Function(Child);
 impl Function {
     /// Starts a program with the folder of a service, and waits until it is an instance.
     fn join(daemon: &Daemon, program: &str, service: &str, variables: &[(&str, &str)]) -> Self {
+        Self::start(daemon, Command::new(built().join(program)).envs(variables.iter().copied()), service)
+    }
+
+    /// The same for any command.
+    fn start(daemon: &Daemon, command: &mut Command, service: &str) -> Self {
         let before = ups(daemon, service);
-        let child = Command::new(built().join(program))
-            .arg(folder(daemon, service))
-            .envs(variables.iter().copied())
-            .stderr(Stdio::null())
-            .spawn();
+        let child = command.arg(folder(daemon, service)).stderr(Stdio::null()).spawn();
         let function = Self(child.expect("the function starts"));
         wait("the function joins", || ups(daemon, service) > before);
         function
@@ -332,7 +334,12 @@ fn offline(example: &str, variables: &[(&str, &str)]) -> BTreeMap<String, u64> {
     let mut command = Command::new(built().join(example));
     let output =
         succeed(command.args(["--read", CAPTURE, "--write"]).arg(&written).envs(variables.iter().copied()));
-    let text = String::from_utf8(output.stdout).expect("a text");
+    counters(&output)
+}
+
+/// The counters that a function printed.
+fn counters(output: &Output) -> BTreeMap<String, u64> {
+    let text = String::from_utf8_lossy(&output.stdout);
     let counters = text.lines().filter_map(|line| line.split_once(' '));
     counters.filter_map(|(name, value)| Some((name.to_string(), value.parse().ok()?))).collect()
 }
@@ -440,6 +447,129 @@ fn a_project_in_c_passes_its_test() {
     assert!(code != 0 && text.contains("the build of the function failed"), "{code} {text}");
     let (code, text) = run(&["function", "new", "x", "--language", "c", &shown]);
     assert!(code != 0 && text.contains("exists already"), "{code} {text}");
+}
+
+/// An example in Python.
+fn python(example: &str) -> Command {
+    let mut command = Command::new("python3");
+    command.arg(format!("{PYTHON_SDK}/examples/{example}.py"));
+    command.env("PYTHONPATH", PYTHON_SDK).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// Functions in Python do the same as those in C: with packets of a chain, and with a capture.
+#[test]
+fn functions_in_python_pass_the_packets_of_a_chain() {
+    if !require(Capability::Python) {
+        return;
+    }
+    let daemon = daemon("python", &["--faces", "in=0,out=1"]);
+    let monitor = Function::start(&daemon, &mut python("monitor"), "nf");
+    pass(&daemon, 2000);
+    let expected =
+        [("packets", 2000), ("bytes", 120_000), ("udp", 2000), ("tcp", 0), ("icmp", 0), ("other", 0)];
+    wait("counters are shown", || published(&daemon, "nf", 0, "packets") == Some(2000));
+    for (name, count) in expected {
+        assert_eq!(published(&daemon, "nf", 0, name), Some(count), "{name}");
+    }
+    assert_eq!(port(&daemon, "nf-1.0"), (0, 2000, serde_json::json!({})));
+    assert_eq!(port(&daemon, "nf-1.1"), (2000, 0, serde_json::json!({})));
+    // It leaves by itself when it is told to.
+    succeed(Command::new("kill").arg(monitor.0.id().to_string()));
+    wait("it leaves", || ups(&daemon, "nf") == 0);
+    daemon.until(&["events"], "nf-1 left service nf: its process ended or left");
+    drop(monitor);
+
+    // One that drops all packets; when its service is made again, it joins again.
+    let rules = daemon.file("rules", "10.0.0.0/8 drop\n");
+    let mut firewall = python("firewall");
+    let function = Function::start(&daemon, firewall.env("RULES", &rules), "nf");
+    send(&daemon, 250);
+    wait("they are dropped", || port(&daemon, "nf-1.1").2 == serde_json::json!({ "function_drop": 250 }));
+    wait("they are counted", || published(&daemon, "nf", 0, "dropped") == Some(250));
+    assert_eq!(published(&daemon, "nf", 0, "allowed"), Some(0));
+    assert_eq!(count(&daemon, "sink/got.count"), 2000);
+    daemon.check(&["service", "rm", "--force", "nf"], 0, &[]);
+    daemon.check(&["service", "create", "nf", "--container"], 0, &[]);
+    wait("it joins again", || ups(&daemon, "nf") == 1);
+    drop(function);
+
+    // A wrong token, and what is no socket.
+    let other = daemon.folder.join("other");
+    fs::create_dir_all(&other).expect("a folder");
+    fs::write(other.join("token"), "0".repeat(32)).expect("a token");
+    std::os::unix::fs::symlink(folder(&daemon, "nf").join("socket"), other.join("socket")).expect("a link");
+    for (path, text) in
+        [(&other, "the token is not that of the service"), (&daemon.folder.join("nothing"), "can't be read")]
+    {
+        let output = python("monitor").arg(path).output().expect("it starts");
+        let found = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && found.contains(text), "{found}");
+    }
+    daemon.check(&["account"], 0, &[]);
+}
+
+/// The library in Python, and its examples on the same capture as those in C, with the same counters.
+#[test]
+fn the_examples_in_python_do_what_those_in_c_do() {
+    if !require(Capability::Python) {
+        return;
+    }
+    let tests = format!("{PYTHON_SDK}/tests/library.py");
+    succeed(Command::new("python3").args(["-B", "-W", "error", &tests]));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let rules = folder.join("rules");
+    fs::write(&rules, "# comment\n10.0.0.0/8 drop\n10.1.0.0/16 allow\n0.0.0.0/0 allow\n").expect("the rules");
+    for name in ["monitor", "firewall"] {
+        let written = folder.join(format!("{name}.pcap"));
+        let mut command = python(name);
+        command.env("RULES", &rules).args(["--read", CAPTURE, "--write"]).arg(&written);
+        let counters = counters(&succeed(&mut command));
+        let found = format!("{name} {counters:?} {}\n", packets(&written));
+        assert!(include_str!("functions.txt").contains(&found), "{found}");
+        let source = fs::read_to_string(format!("{PYTHON_SDK}/examples/{name}.py")).expect("the source");
+        assert!(source.lines().count() < 200, "{name}");
+    }
+    fs::remove_dir_all(folder).expect("the folder");
+}
+
+/// A project in Python is made, built and tested; its test can fail.
+#[test]
+fn a_project_in_python_passes_its_test() {
+    if !require(Capability::Python) {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("scrub-py-{}", std::process::id()));
+    let shown = folder.to_str().expect("a plain path").to_string();
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_clickbox")).args(words).output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (output.status.code().unwrap_or(-1), text.into_owned())
+    };
+    let (code, text) = run(&["function", "new", "scrub", "--language", "python", &shown]);
+    assert!(code == 0 && text.contains("scrub.py"), "{text}");
+    assert_eq!(run(&["function", "test", &shown]), (0, "the test passed\n".to_string()));
+    let (code, text) = run(&["function", "build", &shown, "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(code == 0 && made["bytes"].as_u64() > Some(10_000), "{text}");
+    assert_eq!(packets(&folder.join("build/written.pcap")), 500);
+    // The file is all that it needs.
+    let program = folder.join("scrub.pyz");
+    let alone = folder.join("build/alone.pyz");
+    fs::copy(&program, &alone).expect("a copy");
+    let output = succeed(Command::new(&alone).arg("--read").arg(folder.join("tests/traffic.pcap")));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "passed 500\nexpired 0\n");
+    fs::write(folder.join("tests/expected"), "passed 499\n").expect("a file");
+    let (code, text) = run(&["function", "test", &shown]);
+    assert!(code != 0 && text.contains("passed 499") && text.contains("if the function is right"), "{text}");
+    fs::write(folder.join("scrub.py"), "def x(:\n").expect("a file");
+    let (code, text) = run(&["function", "build", &shown]);
+    assert!(
+        code != 0 && text.contains("scrub.py") && text.contains("the check of the function failed"),
+        "{text}"
+    );
+    fs::remove_dir_all(folder).expect("the folder");
 }
 
 /// A stack file has services of functions; what is exported is the same.

@@ -99,7 +99,7 @@ fn every_crate_is_in_the_table_of_architecture() {
     assert!(missing.is_empty(), "ARCHITECTURE.md says nothing about {missing:?}");
 }
 
-/// All code in a box is our own: the engine, the elements, and their dependencies.
+/// All code in the built-in image is our own: the engine, the elements, and their dependencies.
 #[test]
 fn code_in_boxes_depends_on_this_workspace_only() {
     let packages = packages();

@@ -88,10 +88,17 @@ pub(crate) fn router(
     Router::new(graph, registry(), environment, options)
 }
 
+/// A class of images of users, which this program does not have. Its first argument is a file.
+pub(crate) const WASM: &str = "Wasm";
+
 /// The files that an element reads: the values of those arguments that its class declares to name one.
 pub(crate) fn input_files(element: &Element) -> Vec<String> {
-    let Some(class) = registry().find(&element.class) else { return Vec::new() };
     let given = config::arguments(&element.config);
+    let Some(class) = registry().find(&element.class) else {
+        let file = (element.class == WASM).then(|| given.first()).flatten();
+        let file = file.map(|given| config::unquote(given.strip_prefix("FILE ").unwrap_or(given).trim()));
+        return file.and_then(|file| String::from_utf8(file).ok()).into_iter().collect();
+    };
     let mut names = Vec::new();
     let mut positions = 0..;
     for argument in class.info.arguments() {

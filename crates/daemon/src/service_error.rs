@@ -58,6 +58,10 @@ pub enum ServiceError {
     DuplicateChain(ChainName),
     /// A service of functions in containers has settings of boxes.
     BoxSettings,
+    /// A service has a wrong number of places for functions.
+    Places(u16),
+    /// The caller has a quota, and the service has no number of places.
+    NoPlaces,
     /// A service of functions in containers is to be scaled or to get a configuration.
     Container(ServiceName),
     /// A port is one of a function that joined a service.
@@ -143,6 +147,14 @@ impl fmt::Display for ServiceError {
             Self::BoxSettings => f.write_str(
                 "the instances of a container service are processes and containers that join it: leave out configuration, \
                  files, image, ports and replicas",
+            ),
+            Self::Places(count) => write!(
+                f,
+                "{count} places are not possible: a container service has 1 to {MAX_REPLICAS}, and another one has none"
+            ),
+            Self::NoPlaces => f.write_str(
+                "your token has a quota: say how many functions may join the service at a time (--places N, or `places` in a \
+                 stack file); each counts as a box",
             ),
             Self::Container(name) => write!(
                 f,

@@ -3,10 +3,10 @@
 mod support;
 
 use api::{
-    AccountQuery, AddPort, Attachment, BoxDetail, CreateBox, CreateSwitch, ErrorCode, EventQuery,
-    ExternalSwitch, Limits, Owner, PortDriver, Quota, Right, Size, Stack, StackName,
+    AccountQuery, AddPort, Attachment, BoxDetail, CreateBox, CreateService, CreateSwitch, ErrorCode,
+    EventQuery, ExternalSwitch, Limits, Owner, PortDriver, Quota, Right, Size, Stack, StackName, SwitchMode,
 };
-use daemon::{Caller, OperationError, Supervisor, User};
+use daemon::{Caller, OperationError, Settings, Supervisor, User};
 use std::sync::Arc;
 use support::{name, supervisor, switch};
 
@@ -375,4 +375,88 @@ fn a_quota_holds_whatever_is_created_at_once() {
     supervisor.create_box(CreateBox { owner: owner("alice"), ..small(30) }).unwrap();
     supervisor.create_box(CreateBox { owner: owner("alice"), ..small(31) }).unwrap();
     assert_eq!(alice.create_box(small(32)).unwrap_err().code(), ErrorCode::Limit);
+}
+
+/// Places for functions count as boxes, with the memory of their regions, wherever boxes are counted.
+#[test]
+fn a_quota_holds_for_functions_that_join_services() {
+    let folder = std::env::temp_dir().join(format!("clickbox-quota-{}", std::process::id()));
+    let settings = Settings { function_folder: Some(folder.clone()), ..support::settings() };
+    let supervisor = Supervisor::start(&settings).unwrap();
+    let quota = Quota { boxes: Some(3), memory: Some(Size(30 << 20)), ..Quota::default() };
+    let alice = user(&supervisor, "alice", quota);
+    let lan = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(switch("lan")) };
+    alice.create_switch(lan).unwrap();
+    let service = |name: &str, places: Option<u16>, faces: &str| CreateService {
+        name: name.parse().unwrap(),
+        switch: switch("lan"),
+        instance: CreateBox::new(name.parse().unwrap(), ""),
+        faces: faces.parse().unwrap(),
+        replicas: 0,
+        auto: None,
+        dead_after_ms: None,
+        container: true,
+        places,
+        may_send_to: Default::default(),
+        translation: None,
+    };
+    let small = |name: &str| CreateBox { memory: Size(1 << 20), ..process(name, "mirror", &[]) };
+    let refused = |result: Result<api::ServiceStatus, OperationError>| result.unwrap_err().to_string();
+    assert!(
+        refused(alice.create_service(service("a", None, "in=0"))).contains("say how many functions may join")
+    );
+    for places in [0, 129] {
+        let message = refused(alice.create_service(service("a", Some(places), "in=0")));
+        assert!(message.contains("1 to 128"), "{message}");
+    }
+    let boxes = service("a", Some(1), "in=0");
+    let boxes = CreateService { container: false, replicas: 1, instance: small("a"), ..boxes };
+    assert!(refused(alice.create_service(boxes)).contains("another one has none"));
+    let message = refused(alice.create_service(service("a", Some(4), "in=0")));
+    assert!(
+        message.contains("the quota for boxes is 3, of which 0 are used; the request needs 4 more"),
+        "{message}"
+    );
+    // Two faces have two pairs of rings: 16 MB for each place.
+    let message = refused(alice.create_service(service("a", Some(2), "in=0,out=1")));
+    assert!(message.contains("the quota for memory is 30M"), "{message}");
+    assert!(alice.services().unwrap().is_empty() && !folder.join("a").exists());
+    let made = alice.create_service(service("a", Some(2), "in=0")).unwrap();
+    assert_eq!((made.places, made.replicas), (Some(2), 0));
+    // Boxes see what functions may take, and functions what boxes have.
+    alice.create_box(small("one")).unwrap();
+    let error = alice.create_box(small("two")).unwrap_err();
+    assert!(error.to_string().contains("boxes is 3, of which 3 are used"), "{error}");
+    assert!(refused(alice.create_service(service("b", Some(1), "in=0"))).contains("of which 3 are used"));
+    assert_eq!(alice.services().unwrap().len(), 1);
+    alice.remove_box(&name("one")).unwrap();
+    alice.create_service(service("b", Some(1), "in=0")).unwrap();
+    for name in ["a", "b"] {
+        alice.remove_service(&name.parse().unwrap()).unwrap();
+    }
+    // A stack is checked as a whole.
+    let edge: StackName = "edge".parse().unwrap();
+    let stack = |places: &[u16]| Stack {
+        services: (0..)
+            .zip(places)
+            .map(|(n, places)| service(&format!("n{n}"), Some(*places), "in=0"))
+            .collect(),
+        ..Stack::default()
+    };
+    assert!(alice.apply_stack(&edge, stack(&[2, 2])).unwrap_err().to_string().contains("boxes is 3"));
+    alice.apply_stack(&edge, stack(&[1, 2])).unwrap();
+    alice.apply_stack(&edge, stack(&[2, 1])).unwrap();
+    assert!(alice.apply_stack(&edge, stack(&[3, 1])).unwrap_err().to_string().contains("boxes is 3"));
+    let mut endless = stack(&[1]);
+    endless.services[0].places = None;
+    assert!(alice.apply_stack(&edge, endless).unwrap_err().to_string().contains("say how many functions"));
+    // An administrator, and a user without such a quota, need not say a number.
+    alice.remove_stack(&edge).unwrap();
+    let bob = user(&supervisor, "bob", Quota { switches: Some(1), ..Quota::default() });
+    let wan = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(switch("wan")) };
+    bob.create_switch(wan).unwrap();
+    bob.create_service(CreateService { switch: switch("wan"), ..service("c", None, "in=0") }).unwrap();
+    supervisor.create_service(service("d", None, "in=0")).unwrap();
+    drop(supervisor);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

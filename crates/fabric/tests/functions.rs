@@ -46,6 +46,7 @@ fn service(name: &str, faces: &str, destinations: &[&str]) -> ServiceDefinition 
         instances: Vec::new(),
         translation: None,
         dead_after_ms: None,
+        places: None,
     }
 }
 
@@ -446,6 +447,36 @@ fn a_service_that_changes_lets_its_functions_go() {
     assert_eq!(ports.len(), 3, "its ports went with it: {ports:?}");
     // The socket of a service that is gone is closed.
     bed.until("the socket is closed", |bed| bed.socket.try_connect().is_none());
+}
+
+/// No more functions join than the service has places, whoever asks and whenever.
+#[test]
+fn a_service_has_a_number_of_places() {
+    let bed = TestBed::new("places", "in=0", &[]);
+    let with = |places| vec![ServiceDefinition { places: Some(places), ..service("nf", "in=0", &[]) }];
+    bed.steer(with(2)).unwrap();
+    let refused = || {
+        let connection = bed.socket.connect();
+        connection.send(&FromFunction::Register { version: VERSION, slots: 64, token: *TOKEN }.encode());
+        connection.receive() == Some(ToFunction::Refused(RefusedReason::Full))
+    };
+    let (first, second) = (bed.join(), bed.join());
+    assert_eq!(bed.up(), [true, true]);
+    assert!(refused() && refused());
+    assert_eq!(bed.up(), [true, true]);
+    // One that leaves makes room.
+    drop(first);
+    bed.until("it is gone", |bed| bed.up() == [false, true]);
+    let first = bed.join();
+    assert_eq!((first.welcome.instance.as_str(), refused()), ("nf-1", true));
+    // With fewer places all join again, as far as there is room.
+    bed.steer(with(1)).unwrap();
+    for function in [first, second] {
+        assert_eq!(function.receive(), None);
+    }
+    let _only = bed.join();
+    assert!(refused());
+    assert_eq!(bed.up(), [true]);
 }
 
 /// Counters are shown, and messages reach the functions of a service that may be sent to.

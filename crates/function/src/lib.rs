@@ -29,7 +29,7 @@ pub use contract::{Function, Running};
 pub use flow_key::FlowKey;
 pub use flow_limits::FlowLimits;
 pub use flows::Flows;
-pub use simulation::{Finished, Simulation};
+pub use simulation::{Finished, Simulation, Started};
 
 #[doc(hidden)]
 pub use element as element_crate;

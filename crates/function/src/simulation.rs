@@ -7,6 +7,7 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::time::Duration;
 
 use element::{Class, Descriptor, Environment, IoError, MemoryFile, Reader, Writer};
 use packet::Timestamp;
@@ -35,6 +36,9 @@ pub struct Simulation {
     files: BTreeMap<String, Rc<[u8]>>,
 }
 
+/// A configuration that runs.
+pub struct Started(Finished);
+
 /// A configuration that has run, with the final state of its elements.
 pub struct Finished {
     router: Router,
@@ -61,6 +65,15 @@ impl Simulation {
     ///
     /// The text has errors: all of them, one a line.
     pub fn run(&self, text: &str) -> Result<Finished, String> {
+        Ok(self.start(text)?.finish())
+    }
+
+    /// Starts a configuration, which runs as far as the test wants.
+    ///
+    /// # Errors
+    ///
+    /// The text has errors: all of them, one a line.
+    pub fn start(&self, text: &str) -> Result<Started, String> {
         let lines = |found: Vec<click_lang::Diagnostic>| {
             found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
         };
@@ -84,10 +97,39 @@ impl Simulation {
             rounds: Cell::new(0),
         });
         let router = Router::new(compiled.graph, self.registry, environment, options).map_err(lines)?;
-        let mut finished = Finished { router, log, written };
-        finished.router.run(Some(START + Timestamp::from_parts(LONGEST, 0)));
-        finished.router.stop();
-        Ok(finished)
+        Ok(Started(Finished { router, log, written }))
+    }
+}
+
+impl Started {
+    /// Lets simulated time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        self.0.router.run_for(Some(time));
+    }
+
+    /// The value of a handler.
+    ///
+    /// # Errors
+    ///
+    /// There is no such handler, or it can't be read.
+    pub fn read(&self, handler: &str) -> Result<String, String> {
+        self.0.read(handler)
+    }
+
+    /// Writes a handler, such as `hotconfig` with another configuration.
+    ///
+    /// # Errors
+    ///
+    /// There is no such handler, or it refuses the value.
+    pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        self.0.router.write(handler, value).map_err(|error| format!("{handler}: {error}"))
+    }
+
+    /// Runs the configuration to its end.
+    pub fn finish(mut self) -> Finished {
+        self.0.router.run(Some(START + Timestamp::from_parts(LONGEST, 0)));
+        self.0.router.stop();
+        self.0
     }
 }
 

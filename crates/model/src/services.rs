@@ -161,6 +161,9 @@ pub struct CreateService {
     /// boxes. The definition of an instance then has nothing but its owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub container: bool,
+    /// Functions that may have joined the service at a time. Only with `container`. Absent: as many as a service can have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u16>,
     /// What instances may send packets to, beside the next service of the chain.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may_send_to: BTreeSet<Destination>,
@@ -310,6 +313,9 @@ pub struct ServiceStatus {
     /// The socket at which functions join, on the host of the daemon. Absent: the instances are boxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
+    /// Functions that may have joined at a time, if their number is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u16>,
     /// What instances may send packets to.
     #[serde(default)]
     pub may_send_to: BTreeSet<Destination>,

@@ -334,7 +334,7 @@ reasons! {
         "The service that the frame had to pass has no instance that runs.",
         "Start instances of the service, or raise their number; see `clickbox show service/NAME`.";
     FUNCTION_DROP "function_drop":
-        "A function answered that the switch should drop the frame.",
+        "A function answered that the frame should be dropped.",
         "Nothing to do if the function is as intended.";
     CONGESTED "congested":
         "A service of the frame's chain had too many frames waiting, so the frame was dropped before it entered the chain.",
@@ -345,4 +345,13 @@ reasons! {
     FLOW_TAKEN "flow_taken":
         "A translator sent the frame with the addresses and ports of a flow of another instance.",
         "Have the configuration translate only what it receives, or look for a hostile instance.";
+    WASM_FUEL "wasm_fuel":
+        "A function in WebAssembly executed more instructions for the packet than it may.",
+        "Raise FUEL of the element Wasm if the function is right; else look for an endless loop in it.";
+    WASM_TRAP "wasm_trap":
+        "A function in WebAssembly failed while it processed the packet.",
+        "Read the element's handler last_failure, and correct the function.";
+    WASM_MEMORY "wasm_memory":
+        "A function in WebAssembly asked for more memory than it may have.",
+        "Raise MEMORY of the element Wasm, or let the function forget what it no longer needs.";
 }

@@ -18,6 +18,7 @@
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -43,6 +44,10 @@ pub enum Capability {
     Systemd,
     /// `podman`, which can run a container from an image that it built.
     Containers,
+    /// `python3`, for functions in Python.
+    Python,
+    /// The Rust target wasm32-unknown-unknown, for functions in WebAssembly.
+    Wasm,
 }
 
 impl Capability {
@@ -56,6 +61,8 @@ impl Capability {
         Self::HugePages,
         Self::Systemd,
         Self::Containers,
+        Self::Python,
+        Self::Wasm,
     ];
 
     /// Its name in `CLICKBOX_REQUIRE`.
@@ -69,6 +76,8 @@ impl Capability {
             Self::HugePages => "huge-pages",
             Self::Systemd => "systemd",
             Self::Containers => "containers",
+            Self::Python => "python",
+            Self::Wasm => "wasm",
         }
     }
 
@@ -85,6 +94,11 @@ impl Capability {
                 Ok(count) if count.get() > 1 => Ok(()),
                 _ => Err("there is only one CPU".to_string()),
             },
+            Self::Python => match Command::new("python3").arg("--version").output() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("python3: {error}")),
+            },
+            Self::Wasm => wasm_target(),
             Self::Nested | Self::Openapi | Self::HugePages | Self::Systemd | Self::Containers => Ok(()),
         }
     }
@@ -93,6 +107,18 @@ impl Capability {
 impl Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Looks for the standard library of the target.
+fn wasm_target() -> Result<(), String> {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", "wasm32-unknown-unknown"]);
+    let output = rustc.output().map_err(|error| format!("rustc: {error}"))?;
+    let folder = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    match output.status.success() && Path::new(&folder).is_dir() {
+        true => Ok(()),
+        false => Err("the target wasm32-unknown-unknown is not installed".to_string()),
     }
 }
 

@@ -193,6 +193,7 @@ impl Daemon {
             replicas: 1,
             auto: None,
             dead_after_ms: None,
+            places: None,
             may_send_to: BTreeSet::new(),
             translation: None,
             container: false,

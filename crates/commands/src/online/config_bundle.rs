@@ -9,7 +9,7 @@ use api::{ConfigurationName, CreateBox, File, Install, Value};
 use click_lang::{Compiled, Library};
 use flate2::read::MultiGzDecoder;
 
-use crate::configuration::{input_files, registry};
+use crate::configuration::{WASM, input_files, registry};
 use crate::error::FileError;
 use crate::source::{Source, SourceText};
 use crate::value::{self, ValueError};
@@ -152,7 +152,7 @@ fn check_length(bytes: u64) -> io::Result<()> {
 
 /// Compiles a configuration to find its files. Keeps the libraries that it requires.
 fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
-    let is_class = |name: &str| registry().contains(name);
+    let is_class = |name: &str| name == WASM || registry().contains(name);
     // A box looks up a library only by its name in `require`, not by the folder of the requiring file.
     let reader = |name: &str, from: &str| {
         let path = Path::new(from).join(name);
@@ -214,12 +214,17 @@ mod tests {
         write(
             "a.click",
             "require(library b.click) FromDump(\"in.dump\", STOP true) -> B -> ToDump(out.dump); \
-             FromDump(FILENAME nowhere.dump) -> Discard;",
+             FromDump(FILENAME nowhere.dump) -> Wasm(f.wasm, FUEL 5) -> Wasm(FILE \"g.wasm\") -> Discard;",
         );
+        write("f.wasm", "f");
+        write("g.wasm", "g");
         let bundle =
             ConfigBundle::read("a.click", &folder, &[("x".into(), "extra".into())]).expect("a bundle");
         let names: Vec<_> = bundle.files.keys().map(String::as_str).collect();
-        assert_eq!((bundle.text.name.as_str(), names), ("a.click", vec!["b.click", "in.dump", "x"]));
+        assert_eq!(
+            (bundle.text.name.as_str(), names),
+            ("a.click", vec!["b.click", "f.wasm", "g.wasm", "in.dump", "x"])
+        );
         assert!(
             ConfigBundle::read("nowhere.click", &folder, &[])
                 .is_err_and(|error| error.to_string() == "nowhere.click")

@@ -40,6 +40,8 @@ struct ServiceEntry {
     dead_after: Option<Milliseconds>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     container: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places: Option<u16>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,6 +219,7 @@ fn service_entry(
         auto,
         dead_after_ms,
         container,
+        places,
         may_send_to,
         translation,
     } = definition;
@@ -233,6 +236,7 @@ fn service_entry(
         replicas,
         dead_after,
         container,
+        places,
         may_send_to,
         translation,
         owner,
@@ -413,6 +417,7 @@ mod tests {
                 faces: "in=2,out=0".parse().expect("faces"),
                 replicas: 3,
                 container: false,
+                places: None,
                 auto: "3-5".parse().ok(),
                 dead_after_ms: Some(1500),
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),

@@ -124,6 +124,7 @@ struct ServiceSettings {
     dead_after: Option<Milliseconds>,
     #[serde(default)]
     container: bool,
+    places: Option<u16>,
     #[serde(default)]
     may_send_to: BTreeSet<Destination>,
     translation: Option<Translation>,
@@ -134,7 +135,9 @@ impl TryFrom<toml::Table> for ServiceEntry {
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in ["switch", "faces", "replicas", "dead_after", "container", "may_send_to", "translation"] {
+        for key in
+            ["switch", "faces", "replicas", "dead_after", "container", "places", "may_send_to", "translation"]
+        {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
@@ -303,6 +306,7 @@ impl Entries {
                 auto,
                 dead_after_ms: own.dead_after.map(|time| time.0),
                 container: own.container,
+                places: own.places,
                 may_send_to: own.may_send_to,
                 translation: own.translation,
             });

@@ -148,6 +148,7 @@ mod tests {
                         faces: "in=0,out=1".parse().unwrap(),
                         replicas: 1,
                         container: false,
+                        places: None,
                         auto: "1-4".parse().ok(),
                         dead_after_ms: Some(200),
                         may_send_to: ["port:tap0".parse().unwrap()].into(),

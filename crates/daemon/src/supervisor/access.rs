@@ -12,10 +12,13 @@ use super::state::Supervisor;
 use super::steering_step::SteeringStep;
 use crate::caller::{Caller, User};
 use crate::error::{AccessError, OperationError};
+use crate::service_error::ServiceError;
 use api::{
-    AddPort, Attachment, CapturePoint, Cores, CreateBox, CreateService, CreateSwitch, Owner, PortDriver,
-    PortRequest, Quota, ReplicaRange, Right, Size, Stack, StackName, Subject, SwitchName, Weight,
+    AddPort, Attachment, CapturePoint, Cores, CreateBox, CreateService, CreateSwitch, MAX_REPLICAS, Owner,
+    PortDriver, PortRequest, Quota, ReplicaRange, Right, Size, Stack, StackName, Subject, SwitchName, Weight,
 };
+use boundary::limits::MAX_SLOTS;
+use boundary::{RegionLayout, Slots};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,6 +42,19 @@ impl Holdings {
         let cpu = definition.cpu_limit.filter(|_| !definition.dedicated);
         let cpu = cpu.map_or(1000, thousandths);
         Self { boxes: 1, memory: definition.memory.0, cpu, switches: 0 }
+    }
+
+    /// The functions that may join a service: each counts as a box, with the region that it gets if it asks for the largest rings.
+    /// Their processes are not those of the daemon.
+    fn of_places(service: &CreateService) -> Self {
+        if !service.container {
+            return Self::default();
+        }
+        let places = u64::from(service.places.unwrap_or(MAX_REPLICAS));
+        let slots = Slots::new(MAX_SLOTS).ok();
+        let slots: Vec<Slots> = service.faces.ports().filter_map(|_| slots).collect();
+        let region = RegionLayout::new(&slots).map_or(0, |layout| layout.size as u64);
+        Self { boxes: places, memory: places.saturating_mul(region), ..Self::default() }
     }
 
     const SWITCH: Self = Self { boxes: 0, memory: 0, cpu: 0, switches: 1 };
@@ -309,6 +325,7 @@ impl Supervisor {
                 self.require_own(&Subject::from(&wanted.switch))?;
             }
             self.adopt_instance(wanted)?;
+            self.require_places(wanted)?;
         }
         let foreign = stack.chains.iter().filter(|wanted| !own.contains(&wanted.switch));
         foreign.map(|wanted| Subject::from(&wanted.switch)).try_for_each(|switch| self.require_own(&switch))
@@ -378,6 +395,7 @@ impl Supervisor {
             if let Some((_, stored)) = self.find_service(name) {
                 let count = u16::try_from(stored.instances.len()).unwrap_or(u16::MAX);
                 all(&stored.definition.instance, count, gone);
+                gone.add(Holdings::of_places(&stored.definition));
             }
         };
         match step {
@@ -385,6 +403,7 @@ impl Supervisor {
                 self.require_own(&Subject::from(&wanted.name))?;
                 leaves(&wanted.name);
                 all(&wanted.instance, wanted.auto.map_or(wanted.replicas, |range| range.max), new);
+                new.add(Holdings::of_places(wanted));
             }
             SteeringStep::Scale(name, request) => {
                 self.require_own(&Subject::from(name))?;
@@ -420,10 +439,40 @@ impl Supervisor {
                 found.add(Holdings::of_box(&inner.definition));
             }
         }
+        found.add(self.places_of(owner));
         let switches = self.0.switches();
         let own = switches.values().filter(|stored| stored.definition.owner == *owner);
         own.for_each(|_| found.add(Holdings::SWITCH));
         found
+    }
+
+    /// What the functions may hold that may join an owner's services.
+    fn places_of(&self, owner: &Owner) -> Holdings {
+        let mut found = Holdings::default();
+        let switches = self.0.switches();
+        let services = switches.values().flat_map(|stored| &stored.steering.services);
+        for stored in services.filter(|stored| stored.definition.instance.owner == *owner) {
+            found.add(Holdings::of_places(&stored.definition));
+        }
+        found
+    }
+
+    /// Returns an error if the caller's quota bounds what functions take, and a new service does not say how many may join.
+    pub(super) fn require_places(&self, request: &CreateService) -> Result<(), OperationError> {
+        let is_bounded = |user: &Arc<User>| user.quota.boxes.is_some() || user.quota.memory.is_some();
+        match request.container && request.places.is_none() && self.user().is_some_and(is_bounded) {
+            true => Err(ServiceError::NoPlaces.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns an error if a service that is there, but new, is beyond the caller's quota with its places. Boxes that are made
+    /// meanwhile are seen by one of the two checks.
+    pub(super) fn check_places(&self, made: &CreateService) -> Result<(), OperationError> {
+        let Some(user) = self.user() else { return Ok(()) };
+        let (mut used, more) = (self.holdings(&user.owner), Holdings::of_places(made));
+        used.subtract(more);
+        used.check(more, &user.quota)
     }
 
     /// Returns an error if a new box is beyond the caller's quota. The caller holds the list of boxes, so that no two
@@ -434,7 +483,7 @@ impl Supervisor {
         request: &CreateBox,
     ) -> Result<(), OperationError> {
         let Some(user) = self.user() else { return Ok(()) };
-        let mut used = Holdings::default();
+        let mut used = self.places_of(&user.owner);
         for managed in boxes {
             let inner = managed.inner();
             if inner.definition.owner == user.owner {
@@ -466,7 +515,7 @@ impl Supervisor {
         wanted: &CreateBox,
     ) -> Result<(), OperationError> {
         let Some(user) = self.user() else { return Ok(()) };
-        let mut others = Holdings::default();
+        let mut others = self.places_of(&user.owner);
         let mut before = Holdings::default();
         for managed in boxes {
             let inner = managed.inner();
@@ -511,6 +560,33 @@ fn check_box_port(port: &PortRequest) -> Result<(), OperationError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_for_functions_count_as_boxes_with_their_regions() {
+        let service = |container, places, faces: &str| CreateService {
+            name: "nf".parse().unwrap(),
+            switch: "lan".parse().unwrap(),
+            instance: CreateBox::new("nf".parse().unwrap(), ""),
+            faces: faces.parse().unwrap(),
+            replicas: 0,
+            auto: None,
+            dead_after_ms: None,
+            container,
+            places,
+            may_send_to: Default::default(),
+            translation: None,
+        };
+        let of = |container, places, faces| Holdings::of_places(&service(container, places, faces));
+        assert_eq!(of(false, None, "in=0"), Holdings::default());
+        let one = of(true, Some(1), "in=0");
+        // Two rings of 2,048 slots with a buffer of 2 KB for each slot.
+        assert!((8 << 20..9 << 20).contains(&one.memory), "{}", one.memory);
+        assert_eq!(one, Holdings { boxes: 1, cpu: 0, switches: 0, ..one });
+        let both = of(true, Some(1), "in=0,out=1");
+        assert!((16 << 20..18 << 20).contains(&both.memory), "{}", both.memory);
+        assert_eq!(of(true, Some(3), "in=0"), Holdings { boxes: 3, memory: 3 * one.memory, ..one });
+        assert_eq!(of(true, None, "in=0"), Holdings { boxes: 128, memory: 128 * one.memory, ..one });
+    }
 
     #[test]
     fn a_quota_bounds_what_grows() {

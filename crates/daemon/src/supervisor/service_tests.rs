@@ -27,6 +27,7 @@ fn service(name: &str, replicas: u16) -> CreateService {
         faces: "in=0,out=1".parse().unwrap(),
         replicas,
         container: false,
+        places: None,
         auto: None,
         dead_after_ms: None,
         may_send_to: ["port:wan".parse().unwrap()].into(),

@@ -37,9 +37,15 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
         auto,
         dead_after_ms,
         container,
+        places,
         translation,
         ..
     } = &mut request;
+    if let Some(count) = places
+        && (!*container || *count == 0 || *count > MAX_REPLICAS)
+    {
+        return Err(ServiceError::Places(*count));
+    }
     if let Some(range) = auto {
         *replicas = range.clamp(*replicas);
     }
@@ -128,6 +134,7 @@ impl Supervisor {
         let name = request.name.clone();
         let claims = self.claims_to_make(&request)?;
         self.check_range(&request.instance, request.replicas, request.auto)?;
+        self.require_places(&request)?;
         self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
             self.make_service(operation, request, None)
         })?;
@@ -172,6 +179,10 @@ impl Supervisor {
             stored.instances.push(made);
         }
         self.change_steering(operation, &switch, |steering| steering.services.push(stored))?;
+        // The plan of a stack was checked as a whole.
+        if stack.is_none() && request.container {
+            self.check_places(&request)?;
+        }
         let count = match request.container {
             true => "for functions that join it".into(),
             false => format!("with {}", instances(request.replicas)),
@@ -652,6 +663,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         may_send_to: definition.may_send_to.clone(),
         translation: definition.translation.clone(),
         socket: None,
+        places: definition.places,
         instances: match definition.container {
             true => found.to_vec(),
             false => stored.instances.iter().map(instance).collect(),
@@ -673,6 +685,7 @@ mod tests {
             container: false,
             auto: None,
             dead_after_ms: None,
+            places: None,
             may_send_to: BTreeSet::new(),
             translation: None,
         }

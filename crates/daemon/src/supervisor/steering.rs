@@ -111,6 +111,7 @@ impl Supervisor {
             name: stored.definition.name.clone(),
             faces: stored.definition.faces,
             dead_after_ms: stored.definition.dead_after_ms,
+            places: stored.definition.places,
             destinations: stored.definition.may_send_to.iter().cloned().collect::<Vec<Destination>>(),
             // The store may have set a box aside.
             instances: stored

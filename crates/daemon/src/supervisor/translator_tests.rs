@@ -36,6 +36,7 @@ fn service(replicas: u16) -> CreateService {
         faces: "in=0,out=1".parse().unwrap(),
         replicas,
         container: false,
+        places: None,
         may_send_to: Default::default(),
         translation: Some(translation(4, &[])),
         dead_after_ms: None,

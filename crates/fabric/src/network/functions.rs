@@ -63,7 +63,7 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
         let find = |all: &SteeringDefinition| all.services.iter().find(|of| of.name == name).cloned();
         let (old, new) = (find(before), find(definition));
         let is_same = |old: &ServiceDefinition, new: &ServiceDefinition| {
-            (old.faces, &old.destinations) == (new.faces, &new.destinations)
+            (old.faces, &old.destinations, old.places) == (new.faces, &new.destinations, new.places)
                 && new.instances.iter().all(|instance| is_own(&instance.name))
         };
         if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_same(old, new)) {
@@ -140,7 +140,8 @@ impl Network {
                 }),
             }
         };
-        let Some(number) = (1..=MAX_REPLICAS).find(|number| !taken(number)) else { return Ok(None) };
+        let places = service.places.unwrap_or(MAX_REPLICAS).min(MAX_REPLICAS);
+        let Some(number) = (1..=places).find(|number| !taken(number)) else { return Ok(None) };
         let long = |_| PortError::Malformed("the name of the service is too long");
         let name: BoxName = format!("{}-{number}", key.service).parse().map_err(long)?;
         for (face, port) in service.faces.ports().zip(&ports) {

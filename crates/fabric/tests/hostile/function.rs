@@ -51,6 +51,7 @@ fn world() -> World {
         instances: Vec::new(),
         translation: None,
         dead_after_ms: None,
+        places: None,
     };
     let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
     client.ask(orders::SetSteering { switch: switch.clone(), steering }).expect("a service");

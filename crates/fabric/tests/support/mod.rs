@@ -157,6 +157,7 @@ pub(crate) fn service(
         destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
         instances: instances.iter().map(instance).collect(),
         dead_after_ms: None,
+        places: None,
         translation: None,
     }
 }

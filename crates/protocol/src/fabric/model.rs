@@ -251,6 +251,9 @@ pub struct ServiceDefinition {
     /// Milliseconds after which an instance counts as dead that takes none of the packets that wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_after_ms: Option<u32>,
+    /// Functions that may have joined at a time, if their number is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u16>,
     /// Set if it is a translator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationDefinition>,

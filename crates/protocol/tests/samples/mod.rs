@@ -83,6 +83,7 @@ fn steering() -> SteeringDefinition {
                 range: Some("203.0.113.1:1024-2047".parse().expect("a range")),
             }],
             dead_after_ms: Some(200),
+            places: Some(2),
             translation: Some(TranslationDefinition {
                 mappings: vec!["tcp 203.0.113.1:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
             }),

@@ -7,11 +7,12 @@ use clap::{Args, Subcommand};
 use super::{build, new, test};
 use crate::error::CommandError;
 
-/// Write network functions in Rust or C, and build them.
+/// Write network functions in Rust, WebAssembly, C or Python, and build them.
 ///
 /// In Rust, a function is a crate with a class of its own, which configurations use like any element. Its image runs in boxes in
-/// place of the built-in one: `clickbox create NAME --image FILE`. In C, it is a program of its own, perhaps in a container,
-/// which joins a service: `clickbox service create NAME --container`.
+/// place of the built-in one: `clickbox create NAME --image FILE`. In WebAssembly, it is a module that the element Wasm runs, in an
+/// image with this element. In C and Python, it is a program of its own, perhaps in a container, which joins a service: `clickbox
+/// service create NAME --container`.
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox function new scrub && cd scrub && clickbox function test && clickbox function build"

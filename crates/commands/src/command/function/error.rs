@@ -8,6 +8,9 @@ use std::process::ExitStatus;
 
 use crate::error::FileError;
 
+/// What fails if the target of WebAssembly is missing.
+pub(super) const MODULE_BUILD: &str = "the build of the module";
+
 /// Why a command about a function failed.
 #[derive(Debug)]
 pub(crate) enum FunctionError {
@@ -31,6 +34,8 @@ pub(crate) enum FunctionError {
     Cargo(io::Error),
     /// The C compiler, `ar` or the function can't be started.
     Compiler(io::Error),
+    /// Python can't be started.
+    Python(io::Error),
     /// The function has failed on its capture, with this text.
     Run(String, ExitStatus),
     /// The function does not print what the test expects.
@@ -67,6 +72,10 @@ impl FunctionError {
             Self::Compiler(_) => {
                 "install a C compiler and binutils, or name the compiler in the variable CC".into()
             }
+            Self::Python(_) => "install Python 3.9 or later".into(),
+            Self::Failed(MODULE_BUILD, _) => {
+                "if the target is missing, run `rustup target add wasm32-unknown-unknown`".into()
+            }
             Self::Different { path, .. } => {
                 format!("if the function is right, write what it prints to {}", path.display())
             }
@@ -93,6 +102,7 @@ impl fmt::Display for FunctionError {
             Self::Sources(_) => f.write_str("the sources of this program can't be unpacked"),
             Self::Cargo(_) => f.write_str("cargo can't be started"),
             Self::Compiler(_) => f.write_str("the C compiler can't be started"),
+            Self::Python(_) => f.write_str("python3 can't be started"),
             Self::Run(text, status) => write!(f, "the function ended with {status} on its capture: {text}"),
             Self::Different { expected, found, .. } => {
                 write!(f, "the test expects:\n{expected}and the function printed:\n{found}")
@@ -108,7 +118,9 @@ impl Error for FunctionError {
             Self::Manifest(_, error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::File(error) | Self::NoSources(error) => error.source(),
-            Self::Sources(error) | Self::Cargo(error) | Self::Compiler(error) => Some(error),
+            Self::Sources(error) | Self::Cargo(error) | Self::Compiler(error) | Self::Python(error) => {
+                Some(error)
+            }
             _ => None,
         }
     }

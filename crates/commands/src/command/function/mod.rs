@@ -1,10 +1,10 @@
-//! `clickbox function`: projects of network functions in Rust and C.
+//! `clickbox function`: projects of network functions in Rust, WebAssembly, C and Python.
 
 mod build;
-mod c_project;
 mod dispatch;
 mod error;
 mod new;
+mod program;
 mod project;
 mod sources;
 mod test;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::c_project;
 use super::error::FunctionError;
+use super::program::ProgramLanguage;
 use super::project::{FunctionName, SOURCES, is_rust};
 use super::sources;
 use crate::error::FileError;
@@ -23,15 +23,20 @@ const CAPTURED_PACKETS: usize = 500;
 enum Language {
     /// Rust.
     Rust,
+    /// WebAssembly, written in Rust.
+    Wasm,
     /// C.
     C,
+    /// Python, for prototypes.
+    Python,
 }
 
 /// Make a project of a network function, with an example to change, and its test on a capture.
 ///
-/// It needs nothing but a Rust toolchain or a C compiler to be built and tested: the project has the sources of this program
-/// that it uses. A function in Rust becomes an image, which boxes run. One in C becomes a program, which joins a service that
-/// was created with --container.
+/// It needs nothing but a Rust toolchain, a C compiler or Python to be built and tested: the project has the sources of this
+/// program that it uses. A function in Rust becomes an image, which boxes run, and one in WebAssembly a module for the element Wasm,
+/// with an image that has the element. One in C or Python becomes a program, which joins a service that was created with
+/// --container.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox function new scrub --language rust")]
 pub(super) struct Arguments {
@@ -44,7 +49,7 @@ pub(super) struct Arguments {
     /// Folder of the project, which must not exist [default: the name]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     folder: Option<PathBuf>,
-    /// Print JSON: {"function", "class", "folder"}. A function in C has no class.
+    /// Print JSON: {"function", "class", "folder"}. Only a function in Rust has a class.
     #[arg(long)]
     json: bool,
 }
@@ -61,6 +66,22 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("../../../templates/rust/gitignore.txt")),
 ];
 
+/// The same for WebAssembly.
+const WASM_FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("../../../templates/wasm/Cargo.toml.txt")),
+    ("build.rs", include_str!("../../../templates/wasm/build.rs.txt")),
+    ("src/lib.rs", include_str!("../../../templates/wasm/lib.rs.txt")),
+    ("{name}.click", include_str!("../../../templates/wasm/function.click.txt")),
+    ("test/Cargo.toml", include_str!("../../../templates/wasm/test.Cargo.toml.txt")),
+    ("test/classes.rs", include_str!("../../../templates/wasm/classes.rs.txt")),
+    ("test/capture.rs", include_str!("../../../templates/wasm/capture.rs.txt")),
+    ("image/Cargo.toml", include_str!("../../../templates/wasm/image.Cargo.toml.txt")),
+    ("image/build.rs", include_str!("../../../templates/rust/image.build.rs.txt")),
+    ("image/main.rs", include_str!("../../../templates/wasm/image.main.rs.txt")),
+    ("README.md", include_str!("../../../templates/wasm/README.md.txt")),
+    (".gitignore", include_str!("../../../templates/wasm/gitignore.txt")),
+];
+
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let name = FunctionName::new(&arguments.name)?;
@@ -71,7 +92,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let (class, word) = (name.class(), name.word());
     let files = match arguments.language {
         Language::Rust => FILES,
-        Language::C => c_project::FILES,
+        Language::Wasm => WASM_FILES,
+        Language::C => ProgramLanguage::C.files(),
+        Language::Python => ProgramLanguage::Python.files(),
     };
     for (path, text) in files {
         let text = text.replace("{name}", name.as_str()).replace("{class}", &class);
@@ -79,14 +102,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
         write(&folder.join(path.replace("{name}", name.as_str())), text.as_bytes())?;
     }
     write(&folder.join("tests/traffic.pcap"), &generate::capture(1, CAPTURED_PACKETS))?;
+    let program = |language: ProgramLanguage| {
+        sources::unpack(&folder.join(SOURCES), |path| path.starts_with(language.library()))
+    };
     let (main, class) = match arguments.language {
         Language::Rust => {
-            add_sources(&folder)?;
+            add_sources(&folder, "Cargo.lock")?;
             ("src/lib.rs".to_string(), Some(class))
         }
+        Language::Wasm => {
+            add_sources(&folder, "test/Cargo.lock")?;
+            ("src/lib.rs".to_string(), None)
+        }
         Language::C => {
-            sources::unpack(&folder.join(SOURCES), |path| !is_rust(path))?;
+            program(ProgramLanguage::C)?;
             (format!("{}.c", name.as_str()), None)
+        }
+        Language::Python => {
+            program(ProgramLanguage::Python)?;
+            (format!("{}.py", name.as_str()), None)
         }
     };
     if arguments.json {
@@ -100,10 +134,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds what a project in Rust is built with.
-fn add_sources(folder: &Path) -> Result<(), FunctionError> {
+/// Adds what a project in Rust is built with. The test has its lock file at this place.
+fn add_sources(folder: &Path, test: &str) -> Result<(), FunctionError> {
     let lock = sources::lock_file()?;
-    for path in ["Cargo.lock", "image/Cargo.lock"] {
+    for path in [test, "image/Cargo.lock"] {
         write(&folder.join(path), &lock)?;
     }
     sources::unpack(&folder.join(SOURCES), is_rust)?;

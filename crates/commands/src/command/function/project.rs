@@ -6,15 +6,16 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::error::FunctionError;
+use super::error::{FunctionError, MODULE_BUILD};
 use super::sources;
 use crate::error::FileError;
 
 /// The folder of a project with the sources that it is built with.
 pub(super) const SOURCES: &str = "clickbox";
 
-/// The place of the library for functions in C among the sources.
-pub(super) const LIBRARY: &str = "sdk/c";
+/// The places of the libraries for functions that are programs among the sources.
+pub(super) const C_LIBRARY: &str = "sdk/c/";
+pub(super) const PYTHON_LIBRARY: &str = "sdk/python/";
 
 /// The most characters of a name: with a prefix and a reason it is the name of a drop reason.
 const MAX_NAME: usize = 40;
@@ -25,6 +26,7 @@ const RESERVED: &[&str] = &[
     "as",
     "async",
     "await",
+    "bitflags",
     "boot",
     "boundary",
     "break",
@@ -33,6 +35,7 @@ const RESERVED: &[&str] = &[
     "classify",
     "click-lang",
     "clickbox",
+    "clickbox-function",
     "const",
     "continue",
     "core",
@@ -63,6 +66,7 @@ const RESERVED: &[&str] = &[
     "in",
     "incremental",
     "let",
+    "libm",
     "lookup",
     "loop",
     "match",
@@ -81,6 +85,7 @@ const RESERVED: &[&str] = &[
     "router",
     "runtime",
     "self",
+    "spin",
     "static",
     "std",
     "struct",
@@ -94,6 +99,10 @@ const RESERVED: &[&str] = &[
     "type",
     "unsafe",
     "use",
+    "wasm",
+    "wasm-elements",
+    "wasmi",
+    "wasmparser",
     "where",
     "while",
 ];
@@ -142,9 +151,9 @@ impl FunctionName {
     }
 }
 
-/// Whether a source is one that projects in Rust need.
+/// Whether a source is one that projects in Rust need, those for WebAssembly included.
 pub(super) fn is_rust(path: &str) -> bool {
-    !path.starts_with(LIBRARY)
+    ![C_LIBRARY, PYTHON_LIBRARY].iter().any(|library| path.starts_with(library))
 }
 
 /// What of `Cargo.toml` is read.
@@ -184,6 +193,38 @@ impl Project {
             sources::unpack(&sources, is_rust)?;
         }
         Ok(Project { folder, name: package.name })
+    }
+
+    /// Whether it is a module of WebAssembly: its test and its image are crates of their own.
+    pub(super) fn is_wasm(&self) -> bool {
+        self.folder.join("test/Cargo.toml").is_file()
+    }
+
+    /// Builds the module. Returns its path.
+    pub(super) fn build_module(&self) -> Result<PathBuf, FunctionError> {
+        const TARGET: &str = "wasm32-unknown-unknown";
+        let mut cargo = self.cargo("");
+        cargo.args(["build", "--release", "--target", TARGET, "--target-dir", "target"]);
+        self.isolate(&mut cargo);
+        run(cargo, MODULE_BUILD)?;
+        let built = format!("target/{TARGET}/release/{}.wasm", self.name.replace('-', "_"));
+        let module = self.folder.join(format!("{}.wasm", self.name));
+        let copied = fs::copy(self.folder.join(built), &module);
+        copied.map_err(|error| FunctionError::File(FileError::new(&module, error)))?;
+        Ok(module)
+    }
+
+    /// Lets cargo make the same wherever it runs.
+    pub(super) fn isolate(&self, cargo: &mut Command) {
+        // The flags of the project's configuration are kept.
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+        let flags = [&self.folder, &home].map(|from| format!("--remap-path-prefix={}/=", from.display()));
+        cargo.arg("--config").arg(format!("build.rustflags={flags:?}"));
+        // They would replace the flags without which an image is none.
+        for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+            cargo.env_remove(name);
+        }
     }
 
     /// Cargo in a folder of the project.

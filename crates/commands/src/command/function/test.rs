@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::c_project::CProject;
 use super::error::FunctionError;
+use super::program::Program;
 use super::project::{self, Project};
 use crate::output;
 
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
-    if let Some(project) = CProject::open(&arguments.folder)? {
+    if let Some(project) = Program::open(&arguments.folder)? {
         project.test()?;
         if arguments.json {
             output::json(&json!({ "passed": true }));
@@ -35,7 +35,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
         return Ok(ExitCode::SUCCESS);
     }
     let project = Project::open(&arguments.folder)?;
-    let mut cargo = project.cargo("");
+    let is_wasm = project.is_wasm();
+    if is_wasm {
+        project.build_module()?;
+    }
+    let mut cargo = project.cargo(if is_wasm { "test" } else { "" });
     cargo.arg("test");
     if arguments.json {
         cargo.stdout(std::io::stderr());

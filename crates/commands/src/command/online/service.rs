@@ -80,6 +80,9 @@ struct Create {
     /// socket. Its folder has the token that they need; mount the folder into a container.
     #[arg(long, conflicts_with_all = ["configuration", "image", "replicas", "attach", "sandbox", "memory", "ring"])]
     container: bool,
+    /// Functions that may have joined the service at a time. Each counts as a box of the owner's quota. Default: 128.
+    #[arg(long, value_name = "N", requires = "container", value_parser = clap::value_parser!(u16).range(1..=128))]
+    places: Option<u16>,
     /// Join the packet pool of the owner, to pass packets without copying. Not supported: a mapping can't be revoked.
     #[arg(long, requires = "container")]
     trust_pool: bool,
@@ -312,6 +315,7 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         auto,
         dead_after_ms: create.dead_after.map(|time| time.0),
         container: false,
+        places: None,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
     };
@@ -347,6 +351,7 @@ fn create_for_functions(create: &Create) -> Result<(), CommandError> {
         auto,
         dead_after_ms: create.dead_after.map(|time| time.0),
         container: true,
+        places: create.places,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
     };
@@ -388,6 +393,9 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
     match &status.socket {
         Some(socket) => line("socket", socket.clone()),
         None => line("replicas", replicas(status)),
+    }
+    if let Some(places) = status.places {
+        line("places", places.to_string());
     }
     if let Some(limit) = status.dead_after_ms {
         line("dead after", Milliseconds(limit).to_string());

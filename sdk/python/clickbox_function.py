@@ -1,0 +1,849 @@
+"""Network functions in Python for clickbox, for prototypes.
+
+A function joins a service of a steering switch, gets packets, and answers each with what is to become of it. It is a process of
+its own, perhaps in a container; clickbox copies packets into and out of memory that both share.
+
+    import clickbox_function as clickbox
+
+    def forward(box, packet):
+        return clickbox.NEXT
+
+    clickbox.main(packet=forward)
+
+The interface is that of sdk/c/clickbox.h. This file needs Python 3.9 and its standard library, and x86-64.
+
+Memory order. The indices of a ring are words of 32 bits, and its slots words of 64 bits, which the other side reads while this one
+writes. They are read and written by views of memory with these types, each access of which is one instruction. (`struct` with `<`
+would write byte by byte.) x86-64 does not reorder two writes, two reads, or a read and a later write, so that an index that is
+written after a slot is seen after it. It does reorder a write and a later read: before this side sleeps or rings, `_fence` keeps
+them apart. Memory of other processors would need more, so that they are refused.
+"""
+
+import array
+import collections
+import mmap
+import os
+import platform
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+VERSION = 1
+PACKET_SIZE = 2048
+MESSAGE_SIZE = 4096
+
+# Answers.
+NEXT = 0
+"""On to the next service of its chain, or out of it."""
+DROP = 3
+"""Dropped, and counted as function_drop."""
+LOOK_UP = 4
+"""Where the flows of the switch send it."""
+NOWHERE = 0xFFFF
+"""What `Box.destination` returns for an unknown name."""
+
+# Messages. Each begins with its kind (2 bytes), two zeros, and its length with these eight bytes (4).
+_REGISTER, _COUNTERS, _MESSAGE = 1, 2, 3
+_WELCOME, _REFUSED, _MESSAGE_FROM = 0x101, 0x102, 0x103
+_TOKEN_SIZE, _NAME_SIZE = 32, 64
+_MAX_COUNTERS, _COUNTER_NAME = 32, 24
+_WAITING_MESSAGES = 64
+
+# A ring, in words of 32 bits: four lines with the indices and the flags, then the slots.
+_HEAD, _TAIL, _READER_SLEEPS, _WRITER_SLEEPS, _SLOTS = 0, 16, 32, 48, 64
+_MASK = 0xFFFFFFFF
+
+# Nanoseconds between two looks at the connection while packets come without a pause, and between two publications.
+_LOOK_INTERVAL, _PUBLISH_INTERVAL = 10_000_000, 500_000_000
+# Milliseconds of the longest sleep.
+_LONGEST_SLEEP = 500
+_BATCH = 64
+
+_lock = threading.Lock()
+
+
+class Error(Exception):
+    """A call failed. Its text says why."""
+
+
+class Gone(Error):
+    """The function is out of its service: clickbox ended, the service was removed, or the function took no packets."""
+
+
+def _fence():
+    """Keeps reads behind earlier writes: taking a lock is an atomic instruction, which x86-64 reorders with nothing."""
+    with _lock:
+        pass
+
+
+class Packet:
+    """A packet that the function has, until it is answered.
+
+    `data` is a view of its bytes, which the function may change. `face` is where it came in: 0 is the inner face, 1 the outer
+    one. `answer` is what a function for batches sets.
+    """
+
+    __slots__ = ("answer", "face", "_box", "_buffer", "_offset", "_length")
+
+    def __init__(self, box, buffer, offset, length, face):
+        self.answer = NEXT
+        self.face = face
+        self._box, self._buffer, self._offset, self._length = box, buffer, offset, length
+
+    def __len__(self):
+        return self._length
+
+    @property
+    def data(self):
+        start = self._box._buffers + self._buffer * PACKET_SIZE + self._offset
+        return self._box._bytes[start : start + self._length]
+
+    @data.setter
+    def data(self, contents):
+        """Gives the packet other bytes, at most 2,048."""
+        contents = bytes(contents)
+        if len(contents) > PACKET_SIZE:
+            raise Error(f"a packet of {len(contents)} bytes is too long")
+        self._length = len(contents)
+        self._offset = min(self._offset, PACKET_SIZE - self._length)
+        self.data[:] = contents
+
+
+class Counter:
+    """A counter that `clickbox show service/NAME` displays. Adding to `value` is all that is to be done."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name):
+        self.name, self.value = name, 0
+
+
+class _Ring:
+    """One direction at one face. Indices count slots ever written or taken; they wrap."""
+
+    __slots__ = ("words", "slots", "position", "seen", "shown", "borrowed")
+
+    def __init__(self, region, place, slots):
+        self.words = region[place : place + 4 * _SLOTS].cast("I")
+        self.slots = region[place + 4 * _SLOTS : place + 4 * _SLOTS + 8 * slots].cast("Q")
+        # Of this side; the last known index of the other side; the index of this side that the other one knows.
+        self.position = self.seen = self.shown = 0
+        # In a transmit ring: buffers of the slots before it were taken.
+        self.borrowed = 0
+
+    def release(self):
+        self.words.release()
+        self.slots.release()
+
+    def waiting(self):
+        """Packets that wait in a receive ring."""
+        if self.seen == self.position:
+            self.seen = self.words[_HEAD]
+        return (self.seen - self.position) & _MASK
+
+    def has_room(self, position):
+        """Whether a slot of a transmit ring is free."""
+        if (position - self.seen) & _MASK >= len(self.slots):
+            self.seen = self.words[_TAIL]
+        return (position - self.seen) & _MASK < len(self.slots)
+
+    def publish(self, index, flag):
+        """Shows the position to the other side. True if it sleeps."""
+        if self.shown == self.position:
+            return False
+        self.shown = self.words[index] = self.position
+        _fence()
+        if not self.words[flag]:
+            return False
+        self.words[flag] = 0
+        return True
+
+
+def _find_socket(path):
+    path = path or os.environ.get("CLICKBOX_FUNCTION") or "/function"
+    return os.path.join(path, "socket") if os.path.isdir(path) else path
+
+
+def _read_token(path):
+    path = os.path.join(os.path.dirname(path), "token")
+    try:
+        with open(path, "rb") as file:
+            token = file.read(_TOKEN_SIZE)
+    except OSError as error:
+        raise Error(f"the token {path} can't be read: {error.strerror}") from error
+    if len(token) != _TOKEN_SIZE:
+        raise Error(f"the token {path} can't be read: it is too short")
+    return token
+
+
+def _text(field):
+    return bytes(field).split(b"\0", 1)[0].decode(errors="replace")
+
+
+class Box:
+    """A membership in a service, or a pair of captures that stands in for one. One thread uses it."""
+
+    def __init__(self):
+        self.name = "offline"
+        """The name of this instance, such as nf-1."""
+        self.service = ""
+        self.faces = 1
+        """The number of faces: 1 or 2."""
+        self.now = 0
+        """Nanoseconds of a clock that only goes forward; offline, the time of the last packet."""
+        self.stopped = False
+        self.counters = []
+        self._destinations = {}
+        self._messages = collections.deque()
+        self._receive, self._transmit, self._spare = [], [], []
+        self._buffers = self._count = self._published = self._looked = 0
+        self._control = self._doorbell = self._region = self._bytes = self._captures = None
+        self._gone = ""
+
+    # ---- Joining and leaving ----
+
+    @classmethod
+    def join(cls, path=None, slots=0):
+        """Joins the service whose socket is at `path`: the socket itself, or the folder that contains `socket` and `token`.
+
+        Without a path it is $CLICKBOX_FUNCTION, or /function. `slots` are packets that each ring holds: a power of two from 64 to
+        2048.
+        """
+        if platform.machine() not in ("x86_64", "AMD64"):
+            raise Error(f"functions in Python need x86-64, and this is {platform.machine()}: write the function in C")
+        box = cls()
+        path = _find_socket(path)
+        try:
+            box._register(path, slots)
+        except OSError as error:
+            box.leave()
+            raise Error(f"can't connect to {path}: {error.strerror or error}") from error
+        except Error:
+            box.leave()
+            raise
+        box.now = time.monotonic_ns()
+        return box
+
+    def _register(self, path, slots):
+        token = _read_token(path)
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.connect(path)
+        self._control.send(struct.pack("<HHIHHI32s", _REGISTER, 0, 48, VERSION, slots, 0, token))
+        size = 2 * array.array("i").itemsize
+        answer, extra, _, _ = self._control.recvmsg(8192, socket.CMSG_SPACE(size), socket.MSG_CMSG_CLOEXEC)
+        descriptors = array.array("i")
+        for level, kind, data in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+        try:
+            if not answer:
+                raise Error(f"clickbox closed the connection at {path}")
+            if struct.unpack_from("<H", answer)[0] == _REFUSED:
+                raise Error(answer[16:].decode(errors="replace"))
+            if len(descriptors) != 2 or not self._set_up(answer, descriptors[0]):
+                raise Error(f"the answer at {path} is of another version: take clickbox_function.py of that version")
+            self._doorbell = socket.socket(fileno=descriptors.pop())
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self._control.setblocking(False)
+        self._doorbell.setblocking(False)
+
+    def _set_up(self, answer, region):
+        """Takes over what the welcome says."""
+        if len(answer) < 168:
+            return False
+        kind, _, length, version, slots, faces, destinations = struct.unpack_from("<HHIHHHH", answer)
+        size, buffers, count = struct.unpack_from("<QQI", answer, 16)
+        if (kind, length, version) != (_WELCOME, len(answer), VERSION):
+            return False
+        if not 64 <= slots <= 2048 or slots & (slots - 1) or faces not in (1, 2) or count == 0:
+            return False
+        if len(answer) != 168 + 8 * faces + 72 * destinations or buffers + count * PACKET_SIZE > size:
+            return False
+        places = [struct.unpack_from("<II", answer, 168 + 8 * face) for face in range(faces)]
+        if any(place % 64 or place + 4 * _SLOTS + 8 * slots > size for pair in places for place in pair):
+            return False
+        self.name, self.service, self.faces = _text(answer[40:104]), _text(answer[104:168]), faces
+        for number in range(destinations):
+            at = 168 + 8 * faces + 72 * number
+            is_port = struct.unpack_from("<H", answer, at)[0] == 2
+            name = ("port:" if is_port else "") + _text(answer[at + 8 : at + 72])
+            self._destinations[name] = number << 3 | (2 if is_port else 1)
+        self._region = mmap.mmap(region, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._bytes = memoryview(self._region)
+        self._receive = [_Ring(self._bytes, place, slots) for place, _ in places]
+        self._transmit = [_Ring(self._bytes, place, slots) for _, place in places]
+        self._buffers, self._count = buffers, count
+        return True
+
+    @classmethod
+    def offline(cls, read, write=None):
+        """Reads packets from a capture in pcap format and writes those that would go on to another one, in place of a service."""
+        box = cls()
+        box._captures = _Captures(read, write)
+        box._bytes = memoryview(bytearray(4096 * PACKET_SIZE))
+        box._count = 4096
+        box._spare = list(range(box._count))
+        return box
+
+    def leave(self):
+        """Leaves the service. Packets that were not answered are lost."""
+        if self._region:
+            self.flush()
+            self._published = 0
+            self._publish_counters()
+            for ring in self._receive + self._transmit:
+                ring.release()
+            self._receive, self._transmit = [], []
+            self._bytes.release()
+            try:
+                self._region.close()
+            except BufferError:
+                # The function still has a view of a packet. The memory goes with it.
+                pass
+            self._region = None
+        for part in (self._captures, self._control, self._doorbell):
+            if part:
+                part.close()
+        self._captures = self._control = self._doorbell = None
+
+    def stop(self):
+        """Lets `run` return. It may be called from a signal handler."""
+        self.stopped = True
+
+    # ---- Packets ----
+
+    def receive(self, most=_BATCH, timeout_ms=-1):
+        """Sends what was answered, waits for packets, and returns up to `most` as a list.
+
+        It waits for at most `timeout_ms` milliseconds; -1 means for ever. The list is empty if none came. It is None at the end of
+        a capture.
+        """
+        if self._captures:
+            return self._captures.read(self) if most and not self.stopped else []
+        self.flush()
+        begin = self.now = time.monotonic_ns()
+        messages = len(self._messages)
+        while True:
+            if self.now - self._looked >= _LOOK_INTERVAL:
+                self._looked = self.now
+                self._read_control()
+                self._publish_counters()
+            if self._gone:
+                raise Gone(self._gone)
+            packets = []
+            for face in range(self.faces):
+                self._take(face, packets, most)
+            if packets or self.stopped or len(self._messages) > messages:
+                return packets
+            self.now = time.monotonic_ns()
+            elapsed = (self.now - begin) // 1_000_000
+            if 0 <= timeout_ms <= elapsed:
+                return []
+            # Counters are published while the function is idle, too.
+            rest = _LONGEST_SLEEP if timeout_ms < 0 else min(timeout_ms - elapsed, _LONGEST_SLEEP)
+            for ring in self._receive:
+                ring.words[_READER_SLEEPS] = 1
+            _fence()
+            if not any(ring.waiting() for ring in self._receive):
+                self._wait(rest)
+            for ring in self._receive:
+                ring.words[_READER_SLEEPS] = 0
+            self.now = time.monotonic_ns()
+
+    def _take(self, face, packets, most):
+        ring = self._receive[face]
+        for _ in range(min(ring.waiting(), most - len(packets))):
+            spare = self._take_spare()
+            if spare is None:
+                break
+            at = ring.position & (len(ring.slots) - 1)
+            word = ring.slots[at]
+            ring.slots[at] = spare
+            ring.position = (ring.position + 1) & _MASK
+            buffer, offset, length = word & 0xFFFFF, word >> 20 & 0xFFF, word >> 32 & 0x1FFFF
+            if buffer >= self._count or offset + length > PACKET_SIZE:
+                self._gone = "clickbox sent a packet outside of the region"
+                break
+            packets.append(Packet(self, buffer, offset, length, face))
+        if ring.publish(_TAIL, _WRITER_SLEEPS):
+            self._ring()
+
+    def _take_spare(self):
+        """A buffer that is in no ring; if there is none, that of a free slot of a transmit ring."""
+        if self._spare:
+            return self._spare.pop()
+        for ring in self._transmit:
+            if ring.has_room(ring.borrowed):
+                buffer = ring.slots[ring.borrowed & (len(ring.slots) - 1)] & 0xFFFFF
+                ring.borrowed = (ring.borrowed + 1) & _MASK
+                return buffer
+        return None
+
+    def send(self, packet, answer=NEXT):
+        """Answers a packet, which the function then no longer has.
+
+        In a service with two faces it leaves at the other one than it came in. Answers are sent by the next `receive` or `flush`.
+        """
+        self.send_at(packet, 1 - packet.face if self.faces == 2 else 0, answer)
+
+    def send_at(self, packet, face, answer=NEXT):
+        """Like `send`, at a face: 0 or 1. A packet at face 1 goes on in the forward direction of its chain."""
+        if packet._box is not self:
+            raise Error("the packet was answered before")
+        if self._captures:
+            if answer != DROP:
+                self._captures.write(packet)
+            self._spare.append(packet._buffer)
+            packet._box = None
+            return
+        if not 0 <= face < self.faces:
+            raise Error(f"the service has no face {face}")
+        ring = self._transmit[face]
+        while not ring.has_room(ring.position):
+            # The switch takes packets without a pause, unless it is gone.
+            self.flush()
+            ring.words[_WRITER_SLEEPS] = 1
+            _fence()
+            if not ring.has_room(ring.position):
+                self._wait(100)
+            ring.words[_WRITER_SLEEPS] = 0
+            if self._gone:
+                raise Gone(self._gone)
+        at = ring.position & (len(ring.slots) - 1)
+        if ring.borrowed == ring.position:
+            self._spare.append(ring.slots[at] & 0xFFFFF)
+            ring.borrowed = (ring.borrowed + 1) & _MASK
+        ring.slots[at] = packet._buffer | packet._offset << 20 | packet._length << 32 | (answer & 0x7FFF) << 49
+        ring.position = (ring.position + 1) & _MASK
+        packet._box = None
+        # The switch begins while the function works on the rest.
+        if (ring.position - ring.shown) & _MASK >= 32 and ring.publish(_HEAD, _READER_SLEEPS):
+            self._ring()
+
+    def flush(self):
+        """Sends what was answered."""
+        for ring in self._transmit:
+            if ring.publish(_HEAD, _READER_SLEEPS):
+                self._ring()
+
+    def new(self, contents, face=0):
+        """A new packet with these bytes. It is in no chain yet: answered with NEXT it is looked up. None if no buffer is free."""
+        contents = bytes(contents)
+        if len(contents) > PACKET_SIZE:
+            raise Error(f"a packet of {len(contents)} bytes is too long")
+        buffer = self._take_spare()
+        if buffer is None or buffer >= self._count:
+            return None
+        packet = Packet(self, buffer, min(128, PACKET_SIZE - len(contents)), len(contents), face)
+        packet.data[:] = contents
+        return packet
+
+    def copy(self, packet):
+        """A copy of a packet, which counts as new. None if no buffer is free."""
+        return self.new(packet.data, packet.face)
+
+    def destination(self, name):
+        """The answer that sends packets to a destination: `NAME` for a service, `port:NAME` for a port.
+
+        It is NOWHERE if the service may not send there (clickbox service create --may-send-to). Offline, it is never so.
+        """
+        if self._captures:
+            return 2 if name.startswith("port:") else 1
+        return self._destinations.get(name, NOWHERE)
+
+    # ---- Sleeping ----
+
+    def _ring(self):
+        try:
+            self._doorbell.send(b"\1")
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._gone = "clickbox closed the doorbell"
+
+    def _wait(self, timeout_ms):
+        """Sleeps until the doorbell rings, a message comes, or the time is over."""
+        poll = select.poll()
+        for part in (self._doorbell, self._control):
+            poll.register(part, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(timeout_ms)}
+        if self._doorbell.fileno() in ready:
+            try:
+                heard = self._doorbell.recv(256)
+            except (BlockingIOError, InterruptedError):
+                heard = b"\1"
+            except OSError:
+                heard = b""
+            if not heard:
+                self._read_control()
+                self._gone = self._gone or "clickbox closed the doorbell: the service is gone, or the function took no packets"
+        if self._control.fileno() in ready:
+            self._read_control()
+
+    def _read_control(self):
+        """Reads what waits at the connection."""
+        while True:
+            try:
+                message = self._control.recv(8192)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                message = b""
+            if not message:
+                closed = "clickbox closed the connection: the service is gone, or the function took no packets"
+                self._gone = self._gone or closed
+                return
+            if len(message) < 8 or struct.unpack_from("<I", message, 4)[0] != len(message):
+                continue
+            kind = struct.unpack_from("<H", message)[0]
+            if kind == _REFUSED:
+                self._gone = message[16:].decode(errors="replace")
+            elif kind == _MESSAGE_FROM and 8 + _NAME_SIZE <= len(message) <= 8 + _NAME_SIZE + MESSAGE_SIZE:
+                if len(self._messages) < _WAITING_MESSAGES:
+                    self._messages.append((_text(message[8 : 8 + _NAME_SIZE]), message[8 + _NAME_SIZE :]))
+
+    # ---- Counters and messages ----
+
+    def counter(self, name):
+        """A counter: up to 32, with names of up to 23 letters, digits and underscores. Others are not displayed."""
+        for counter in self.counters:
+            if counter.name == name:
+                return counter
+        counter = Counter(name)
+        if len(self.counters) < _MAX_COUNTERS and len(name.encode()) < _COUNTER_NAME:
+            self.counters.append(counter)
+        return counter
+
+    def _publish_counters(self):
+        if not self.counters or self.now - self._published < _PUBLISH_INTERVAL:
+            return
+        self._published = self.now
+        message = struct.pack("<HHIHHI", _COUNTERS, 0, 16 + 32 * len(self.counters), len(self.counters), 0, 0)
+        for counter in self.counters:
+            message += struct.pack("<24sQ", counter.name.encode(), counter.value & 0xFFFFFFFFFFFFFFFF)
+        try:
+            self._control.send(message)
+        except OSError:
+            # If there is no room, the next publication has newer values.
+            pass
+
+    def send_message(self, to, contents):
+        """Sends bytes to all functions of a service that joined it by themselves. `to` is from `destination`.
+
+        It is lost if a receiver does not read its messages. Raises Error if it can't be sent now.
+        """
+        if len(contents) > MESSAGE_SIZE or to & 7 != 1:
+            raise Error(f"a message has at most {MESSAGE_SIZE} bytes, and goes to a service")
+        if self._captures:
+            return
+        head = struct.pack("<HHIHHI", _MESSAGE, 0, 16 + len(contents), to >> 3, 0, 0)
+        try:
+            self._control.send(head + bytes(contents))
+        except OSError as error:
+            raise Error(f"the message can't be sent now: {error.strerror or error}") from error
+
+    def receive_message(self):
+        """A message that was received, as its sender and its bytes, or None."""
+        return self._messages.popleft() if self._messages else None
+
+    # ---- The loop ----
+
+    def run(self, packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1000):
+        """Calls the callbacks until `stop`, or until the end of a capture. Raises Gone if the function is out of its service.
+
+        - `packet(box, packet)` returns the answer of a packet, or
+        - `batch(box, packets)` sets `answer` of each packet, which is NEXT before.
+        - `start(box)` is called once; `tick(box)` about every `tick_ms` milliseconds, and offline at the end; `message(box, from,
+          contents)` for each message.
+        """
+        if start:
+            start(self)
+        tick_ns = tick_ms * 1_000_000
+        following = time.monotonic_ns() + tick_ns
+        while not self.stopped:
+            wait = -1
+            if tick and not self._captures:
+                wait = max(0, (following - self.now) // 1_000_000 + 1)
+            packets = self.receive(_BATCH, wait)
+            if packets is None:
+                if tick:
+                    tick(self)
+                return
+            if batch and packets:
+                batch(self, packets)
+            for one in packets:
+                answer = one.answer if batch else packet(self, one)
+                self.send(one, answer if answer is not None else NEXT)
+            while self._messages:
+                sender, contents = self._messages.popleft()
+                if message:
+                    message(self, sender, contents)
+            if tick and not self._captures and self.now >= following:
+                tick(self)
+                following = self.now + tick_ns
+        self.flush()
+
+
+class _Captures:
+    """Captures in place of a service, in pcap format."""
+
+    _MICROSECONDS, _NANOSECONDS = 0xA1B2C3D4, 0xA1B23C4D
+
+    def __init__(self, read, write):
+        self._out = None
+        try:
+            self._in = open(read, "rb")
+        except OSError as error:
+            raise Error(f"{read}: {error.strerror}") from error
+        head = self._in.read(24)
+        for order in "<>":
+            magic, link = (struct.unpack_from(order + "I", head.ljust(24, b"\0"), at)[0] for at in (0, 20))
+            if magic in (self._MICROSECONDS, self._NANOSECONDS) and link & 0xFFFF == 1:
+                self._record = struct.Struct(order + "IIII")
+                self._unit = 1000 if magic == self._MICROSECONDS else 1
+                break
+        else:
+            self._in.close()
+            raise Error(f"{read} is no capture of Ethernet packets in pcap format")
+        if write:
+            try:
+                self._out = open(write, "wb")
+            except OSError as error:
+                self._in.close()
+                raise Error(f"{write}: {error.strerror}") from error
+            self._out.write(struct.pack("<IHHIIII", self._NANOSECONDS, 2, 4, 0, 0, 65535, 1))
+
+    def read(self, box):
+        """One packet, so that each has its own time. None at the end."""
+        head = self._in.read(16)
+        if len(head) < 16:
+            return None
+        seconds, part, captured, _ = self._record.unpack(head)
+        contents = self._in.read(captured)
+        if len(contents) < captured:
+            raise Error("the capture ends in the middle of a packet")
+        box.now = seconds * 1_000_000_000 + part * self._unit
+        packet = box.new(contents[:PACKET_SIZE])
+        if packet is None:
+            raise Error("no buffer is free")
+        return [packet]
+
+    def write(self, packet):
+        if self._out:
+            now, length = packet._box.now, len(packet)
+            self._out.write(struct.pack("<IIII", now // 1_000_000_000, now % 1_000_000_000, length, length))
+            self._out.write(packet.data)
+
+    def close(self):
+        self._in.close()
+        if self._out:
+            self._out.close()
+
+
+# ---- Headers and flows ----
+
+Headers = collections.namedtuple(
+    "Headers", "ether_type version protocol ip transport payload payload_length source_port destination_port"
+)
+Headers.__doc__ = """The headers of a packet. `ip`, `transport` and `payload` are offsets in its bytes; what it does not have is None or
+0. `ether_type` is that behind VLAN tags. `transport` is None in fragments after the first one."""
+
+Flow = collections.namedtuple("Flow", "version protocol smaller larger")
+Flow.__doc__ = """A flow: both directions have the same one. `smaller` and `larger` are its ends, each an address in bytes and a port."""
+
+_EXTENSIONS = (0, 43, 44, 51, 60)
+
+
+def _big16(data, at):
+    return data[at] << 8 | data[at + 1]
+
+
+def _skip_extensions(data, at, end, protocol):
+    """Finds the transport header of IPv6: its offset, or None in a later fragment, or if it is cut off; and its protocol."""
+    for _ in range(16):
+        if protocol not in _EXTENSIONS:
+            break
+        if at + 8 > end:
+            return None, protocol
+        kind, protocol = protocol, data[at]
+        if kind == 44 and _big16(data, at + 2) & 0xFFF8:
+            return None, protocol
+        at += 8 if kind == 44 else (data[at + 1] + 2) * 4 if kind == 51 else (data[at + 1] + 1) * 8
+    return (at if at <= end else None), protocol
+
+
+def headers(packet):
+    """The headers of a packet, or None if it is not IP, or is cut off in its IP header."""
+    data = packet.data
+    at, end = 14, len(data)
+    if end < at:
+        return None
+    kind = _big16(data, 12)
+    for _ in range(4):
+        if kind not in (0x8100, 0x88A8):
+            break
+        if at + 4 > end:
+            return None
+        kind = _big16(data, at + 2)
+        at += 4
+    if kind == 0x0800 and at + 20 <= end and data[at] >> 4 == 4:
+        version, size, total, protocol = 4, (data[at] & 15) * 4, _big16(data, at + 2), data[at + 9]
+        if size < 20 or at + size > end or total < size:
+            return None
+        # What follows the packet is padding.
+        end = min(end, at + total)
+        transport = None if _big16(data, at + 6) & 0x1FFF else at + size
+    elif kind == 0x86DD and at + 40 <= end and data[at] >> 4 == 6:
+        version = 6
+        end = min(end, at + 40 + _big16(data, at + 4))
+        transport, protocol = _skip_extensions(data, at + 40, end, data[at + 6])
+    else:
+        return None
+    source = destination = payload_length = size = 0
+    payload = None
+    if transport is not None and transport >= end:
+        transport = None
+    if transport is not None:
+        if protocol == 6 and transport + 20 <= end:
+            size = (data[transport + 12] >> 4) * 4
+        elif protocol == 17 and transport + 8 <= end:
+            size = 8
+        if size or (protocol == 6 and transport + 20 <= end) or (protocol == 132 and transport + 12 <= end):
+            source, destination = _big16(data, transport), _big16(data, transport + 2)
+        if size >= 8 and transport + size <= end:
+            payload, payload_length = transport + size, end - transport - size
+    return Headers(kind, version, protocol, at, transport, payload, payload_length, source, destination)
+
+
+def flow(packet):
+    """The flow of a packet, and whether the packet goes from its smaller to its larger end; None if it is not IP."""
+    found = headers(packet)
+    if found is None:
+        return None
+    data, size = packet.data, 4 if found.version == 4 else 16
+    at = found.ip + (12 if found.version == 4 else 8)
+    source = (bytes(data[at : at + size]), found.source_port)
+    destination = (bytes(data[at + size : at + 2 * size]), found.destination_port)
+    ends = sorted((source, destination))
+    return Flow(found.version, found.protocol, *ends), source <= destination
+
+
+class Flows:
+    """State for each flow: what `make()` returns when the flow is new.
+
+    It has at most `most` flows. A flow without packets for `idle_ns` is forgotten, and the one that was idle longest makes room for
+    a new one. `forget(flow, state)`, if it is given, is called for each.
+    """
+
+    def __init__(self, most, make, idle_ns=0, forget=None):
+        if most < 1:
+            raise Error("a table has at least one flow")
+        self._most, self._make, self._idle, self._forget = most, make, idle_ns, forget
+        self._flows = collections.OrderedDict()
+
+    def state(self, flow, now):
+        """The state of a flow. `now` is `Box.now`."""
+        self._forget_idle(now)
+        entry = self._flows.get(flow)
+        if entry is None:
+            if len(self._flows) >= self._most:
+                self._forget_oldest()
+            entry = self._flows[flow] = [now, self._make()]
+        else:
+            entry[0] = now
+            self._flows.move_to_end(flow)
+        return entry[1]
+
+    def count(self, now):
+        """The number of flows, after idle ones were forgotten."""
+        self._forget_idle(now)
+        return len(self._flows)
+
+    def _forget_oldest(self):
+        flow, (_, state) = self._flows.popitem(last=False)
+        if self._forget:
+            self._forget(flow, state)
+
+    def _forget_idle(self, now):
+        while self._idle and self._flows and now - next(iter(self._flows.values()))[0] >= self._idle:
+            self._forget_oldest()
+
+
+# ---- The main function ----
+
+
+def _run_offline(read, write, callbacks):
+    box = None
+    try:
+        box = Box.offline(read, write)
+        box.run(**callbacks)
+        for counter in box.counters:
+            print(counter.name, counter.value)
+    except Error as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        if box:
+            box.leave()
+    return 0
+
+
+def main(packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1000, slots=0):
+    """The main function of a program, with the callbacks of `Box.run`. It ends the process.
+
+    `PROGRAM [SOCKET|FOLDER]` joins a service, and joins again when it is out of it, until SIGINT or SIGTERM. `PROGRAM --read IN.pcap
+    [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`.
+    """
+    if (packet is None) == (batch is None):
+        raise TypeError("give either `packet` or `batch`")
+    callbacks = {"packet": packet, "batch": batch, "start": start, "tick": tick, "message": message, "tick_ms": tick_ms}
+    program, words = sys.argv[0], sys.argv[1:]
+    options, path = {}, None
+    while words:
+        word = words.pop(0)
+        if word in ("--read", "--write") and words:
+            options[word] = words.pop(0)
+        elif not word.startswith("-") and path is None:
+            path = word
+        else:
+            print(f"usage: {program} [SOCKET|FOLDER]\n       {program} --read IN.pcap [--write OUT.pcap]", file=sys.stderr)
+            sys.exit(2)
+    if "--read" in options:
+        sys.exit(_run_offline(options["--read"], options.get("--write"), callbacks))
+    running, interrupted = [], []
+
+    def interrupt(*_):
+        interrupted.append(True)
+        for box in running:
+            box.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    has_joined = False
+    while not interrupted:
+        box = None
+        try:
+            box = Box.join(path, slots)
+            print(f"{program}: joined as {box.name}", file=sys.stderr, flush=True)
+            has_joined = True
+            running[:] = [box]
+            if not interrupted:
+                box.run(**callbacks)
+            sys.exit(0)
+        except Error as error:
+            print(f"{program}: {error}", file=sys.stderr, flush=True)
+            # What never worked is told at once; what worked is tried again, because clickbox may be restarted.
+            if not has_joined:
+                sys.exit(1)
+        finally:
+            running.clear()
+            if box:
+                box.leave()
+        time.sleep(0.2)
+    sys.exit(0)
