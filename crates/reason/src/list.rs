@@ -345,4 +345,7 @@ reasons! {
     FLOW_TAKEN "flow_taken":
         "A translator sent the frame with the addresses and ports of a flow of another instance.",
         "Have the configuration translate only what it receives, or look for a hostile instance.";
+    HANDOVER_FULL "handover_full":
+        "Too many frames waited while the state of their flows was handed over to another instance.",
+        "Scale services in when there is less traffic.";
 }

@@ -40,6 +40,12 @@ impl Router {
         found.flatten()
     }
 
+    /// The numbers of the elements that hand over the state of flows.
+    fn stateful(&self) -> Vec<usize> {
+        let has_states = |index: &usize| self.with_states(*index, |_, _| ()).is_some();
+        (0..self.state.nodes.len()).filter(has_states).collect()
+    }
+
     /// The elements that keep the state of flows and cannot hand it over.
     pub fn elements_that_lose_flows(&self) -> Vec<String> {
         let loses = |index: &usize| {
@@ -60,6 +66,7 @@ impl Router {
     ) -> ListedFlows {
         let (mut element, mut inside) = position;
         let mut list = ListedFlows::default();
+        let stateful = self.stateful();
         let mut seen = 0;
         while (element as usize) < self.state.nodes.len() {
             if list.groups.len() >= most || seen >= MAX_LOOKED_AT {
@@ -74,7 +81,7 @@ impl Router {
             };
             inside = next;
             if !list.groups.iter().any(|group| group.contains(&tuples[0])) {
-                let group = self.related(&tuples);
+                let group = self.related(&tuples, &stateful);
                 if is_wanted(&group) {
                     list.groups.push(group);
                 }
@@ -84,7 +91,7 @@ impl Router {
     }
 
     /// All tuples by which elements know a flow.
-    fn related(&self, tuples: &[FlowTuple]) -> Vec<FlowTuple> {
+    fn related(&self, tuples: &[FlowTuple], stateful: &[usize]) -> Vec<FlowTuple> {
         let mut group: Vec<FlowTuple> = Vec::new();
         let add = |group: &mut Vec<FlowTuple>, tuples: &[FlowTuple]| {
             for tuple in tuples {
@@ -96,8 +103,8 @@ impl Router {
         add(&mut group, tuples);
         let mut at = 0;
         while let Some(tuple) = group.get(at).copied() {
-            for index in 0..self.state.nodes.len() {
-                if let Some(Some(found)) = self.with_states(index, |states, _| states.find(tuple)) {
+            for index in stateful {
+                if let Some(Some(found)) = self.with_states(*index, |states, _| states.find(tuple)) {
                     add(&mut group, &found);
                 }
             }
