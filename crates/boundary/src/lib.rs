@@ -45,9 +45,10 @@ pub use idle::IdleBackoff;
 pub use layout::{LayoutError, PortLayout, RegionLayout, control};
 pub use leases::{BoxRegion, BufferLeases};
 pub use mailbox::{
-    ChannelError, Diagnostic, DiscardedPackets, Event, Frame, FrameReader, FrameWriter, Inbox, LostPackets,
-    Message, MessageKind, Outbox, PacketAccount, PacketFates, PortStats, RefusedWrite, Reply, Request,
-    Severity, Stats, WaitingPackets, WriteEffect, Written,
+    ChannelError, Diagnostic, DiscardedPackets, Event, FlowExport, FlowList, FlowPosition, Frame,
+    FrameReader, FrameWriter, Inbox, LostPackets, Message, MessageKind, Outbox, PacketAccount, PacketFates,
+    PortStats, RefusedState, RefusedWrite, Reply, Request, Severity, StateRecord, StateTuple, Stats,
+    WaitingPackets, WriteEffect, Written, decode_groups, decode_states, encode_groups, encode_states,
 };
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};
 pub use owners::{BufferOwners, PoolMember};

@@ -76,3 +76,21 @@ pub const MAX_PREPARED_WRITES: usize = 4096;
 
 /// Diagnostics in one reply: more than anyone reads, and a limit on what a box can make its host store.
 pub const MAX_DIAGNOSTICS: usize = 1000;
+
+/// Bytes of the state of one flow in one element.
+pub const MAX_FLOW_STATE: usize = 4096;
+
+/// Groups of flows in one message: bounds how long a box lists or exports them, without a look at its packets.
+pub const MAX_FLOW_GROUPS: usize = 512;
+
+/// Tuples of one group: a flow has two in each element that translates it.
+pub const MAX_GROUP_TUPLES: usize = 64;
+
+/// States of flows in one message.
+pub const MAX_FLOW_STATES: usize = 4096;
+
+/// Bytes of states after which a box begins another reply. One reply has one more state at most.
+pub const FLOW_EXPORT_BYTES: usize = 64 << 10;
+
+/// Elements in one list of those that cannot hand over their states.
+pub const MAX_STATEFUL_ELEMENTS: usize = 64;

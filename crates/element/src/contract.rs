@@ -13,6 +13,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
+use crate::flow_states::FlowKeeping;
 use crate::handler::{self, Found, Handler, NumberedHandlers};
 use crate::handler_info::{HandlerInfo, HandlerKind};
 use crate::waiting::Waiting;
@@ -112,6 +113,11 @@ pub trait Element: Sized + 'static {
     /// Reports the packets that it holds. Each must be reported.
     fn waiting(&self, _waiting: &mut Waiting) {}
 
+    /// The state of flows that it keeps, for the box in which these go on.
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        FlowKeeping::Nothing
+    }
+
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
@@ -160,6 +166,7 @@ pub trait DynElement: Any {
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
+    fn flow_states(&mut self) -> FlowKeeping<'_>;
     fn cleanup(&mut self, cx: &mut Context);
     fn as_any(&mut self) -> &mut dyn Any;
 }
@@ -267,6 +274,10 @@ impl<E: Element> DynElement for E {
 
     fn waiting(&self, waiting: &mut Waiting) {
         Element::waiting(self, waiting);
+    }
+
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        Element::flow_states(self)
     }
 
     fn cleanup(&mut self, cx: &mut Context) {

@@ -10,6 +10,7 @@ use crate::arguments::{Args, Setup};
 use crate::context::Context;
 use crate::contract::Element;
 use crate::error::SetupError;
+use crate::flow_states::FlowKeeping;
 use crate::handler::Handler;
 use crate::waiting::Waiting;
 
@@ -89,6 +90,11 @@ pub trait Filter: Sized + 'static {
     /// Reports the packets that it holds. Each must be reported.
     fn waiting(&self, _waiting: &mut Waiting) {}
 
+    /// The state of flows that it keeps, for the box in which these go on.
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        FlowKeeping::Nothing
+    }
+
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
@@ -162,6 +168,10 @@ impl<F: Filter> Element for F {
 
     fn waiting(&self, waiting: &mut Waiting) {
         Filter::waiting(self, waiting);
+    }
+
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        Filter::flow_states(self)
     }
 
     fn cleanup(&mut self, cx: &mut Context) {

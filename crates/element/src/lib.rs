@@ -31,6 +31,7 @@ mod error;
 mod fate;
 mod fate_counters;
 mod filter;
+mod flow_states;
 mod handler;
 mod handler_info;
 mod memory_file;
@@ -65,6 +66,9 @@ pub use error::{HandlerError, Message, SetupError};
 pub use fate::{Fate, FateCounts};
 pub use fate_counters::FateCounters;
 pub use filter::{Filter, Verdict};
+pub use flow_states::{
+    FlowKeeping, FlowState, FlowStates, FlowTuple, FlowTuples, ImportError, MAX_FLOW_STATE,
+};
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 pub use memory_file::MemoryFile;

@@ -32,6 +32,7 @@ mod environment;
 mod error;
 mod events;
 mod files;
+mod flow_states;
 mod idle;
 mod limits;
 mod own_writes;

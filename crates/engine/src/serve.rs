@@ -5,6 +5,7 @@ use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
+use crate::flow_states;
 use crate::own_writes::for_mailbox;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -156,6 +157,15 @@ impl Engine {
                 Ok(text.map_err(RequestError::Rewrite)?.into_bytes())
             }
             Request::Check { configuration } => Ok(self.check(self.or_default(configuration))),
+            Request::ListFlows { position, most, range } => {
+                Ok(flow_states::list(self, position, most, range))
+            }
+            Request::ExportFlows { age, groups } => {
+                flow_states::export(self, age, groups).map_err(RequestError::Decode)
+            }
+            Request::ImportFlows { states } => {
+                flow_states::import(self, states).map_err(RequestError::Decode)
+            }
         }
     }
 

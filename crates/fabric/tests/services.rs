@@ -242,6 +242,8 @@ fn nothing_is_counted_at_the_start() {
         translation: None,
         waiting: 0,
         lost: 0,
+        handover: None,
+        taken_over: 0,
     };
     assert_eq!(state.services[0].1, [expected]);
     bed.0.ask(orders::End {}).unwrap();

@@ -2,7 +2,10 @@
 
 mod support;
 
-use model::{AddressRange, File, InstanceStatus, RefusedTuples, Translation, TranslationStatus, Value};
+use model::{
+    AddressRange, File, HandoverPhase, HandoverStatus, InstanceStatus, RefusedTuples, Translation,
+    TranslationStatus, Value,
+};
 use protocol::fabric::{Configuration, FabricError, ServiceDefinition, TranslationDefinition, orders};
 use std::ops::Range;
 use support::{TestBed, chain, configuration, service};
@@ -57,7 +60,7 @@ fn start_source(bed: &TestBed) {
     for part in 0..FLOWS / PART {
         let contents = Value(flows(part * PART..(part + 1) * PART).into_bytes());
         files.push(File { name: format!("part{part}"), contents });
-        for round in 0..2 {
+        for round in 0..4 {
             text += &format!(
                 "s{round}_{part} :: FromIPSummaryDump(part{part}, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent;\n"
             );
@@ -146,18 +149,82 @@ fn replies_return_to_their_clients() {
         assert!(found.flows.abs_diff(FLOWS / 3) < FLOWS / 30, "{:?}", of(1));
         assert_eq!(bed.read(found.name.as_str(), "f.table_size"), found.flows);
     }
-    // One more instance, and one that is drained: the flows stay where they are.
+    // One more instance, and one that is drained: its flows go to one of the others, and these stay where they are.
     start(&bed, 4).unwrap();
     steer(nat(&[1, 2, 3, 4], &[2]));
+    wait_for_handover(&bed);
     send(&bed, 1);
     let after = bed.state();
-    for (before, after) in of(1).iter().zip(&after.services[1].1) {
-        assert_eq!((before.flows, before.packets * 2), (after.flows, after.packets));
+    let drained = of(1)[1].flows;
+    for (at, found) in after.services[1].1.iter().enumerate() {
+        let before = of(1).get(at).map_or(0, |found| found.flows);
+        let expected = if at == 1 { 0 } else { before + found.taken_over };
+        assert_eq!((found.flows, found.taken_over == 0 || found.taken_over == drained), (expected, true));
     }
-    assert_eq!((after.services[1].1[3].flows, after.services[1].1[3].packets), (0, 0));
+    assert_eq!(after.services[1].1.iter().map(|found| found.taken_over).sum::<u64>(), drained);
     let hops =
         after.chains[0].hops.iter().map(|hop| hop.traffic.map(|traffic| (traffic.packets, traffic.lost)));
     assert_eq!(hops.collect::<Vec<_>>(), [[(2 * FLOWS, 0); 2]; 3]);
+    assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// Waits until the flows of the drained instances are handed over.
+fn wait_for_handover(bed: &TestBed) {
+    bed.until("flows are handed over", |bed| {
+        let state = bed.state();
+        let instances = state.services.iter().flat_map(|(_, instances)| instances);
+        let mut drained = instances.filter_map(|found| found.handover.as_ref());
+        drained.all(|status| !matches!(status.phase, HandoverPhase::Waiting | HandoverPhase::Running))
+    });
+}
+
+/// Instances that are drained hand over their mappings with their ranges, and get their ranges back with the flows in them.
+#[test]
+fn mappings_move_with_their_ranges() {
+    let bed = TestBed::new();
+    start_source(&bed);
+    bed.run("sink", 1, SINK, &[]);
+    (1..=3).for_each(|number| start(&bed, number).unwrap());
+    let steer = |nat: ServiceDefinition| bed.steer(vec![nat], vec![chain(&["nat"])]).unwrap();
+    steer(nat(&[1, 2, 3], &[]));
+    send(&bed, 0);
+    let sizes = |bed: &TestBed, numbers: &[u16]| -> Vec<u64> {
+        numbers.iter().map(|number| bed.read(&format!("nat-{number}"), "f.table_size")).collect()
+    };
+    let before = sizes(&bed, &[1, 2, 3]);
+    assert!(before.iter().sum::<u64>() == FLOWS && before.iter().all(|size| *size > 1000), "{before:?}");
+    steer(nat(&[1, 2, 3], &[2, 3]));
+    wait_for_handover(&bed);
+    let state = bed.state();
+    let instances = &state.services[0].1;
+    for (instance, size) in instances.iter().zip(&before).skip(1) {
+        let expected =
+            HandoverStatus { phase: HandoverPhase::Done, handed_over: *size, ..HandoverStatus::default() };
+        assert_eq!((instance.handover.as_ref(), instance.flows), (Some(&expected), 0));
+    }
+    assert_eq!((instances[0].flows, instances[0].taken_over), (FLOWS, before[1] + before[2]));
+    assert_eq!(sizes(&bed, &[1, 2, 3]), [FLOWS, 0, 0]);
+    // The instances go, and the mappings are as before.
+    steer(nat(&[1], &[]));
+    send(&bed, 1);
+    assert_eq!(sizes(&bed, &[1]), [FLOWS]);
+    // An instance that comes again gets the flows in its range.
+    steer(nat(&[1, 2], &[]));
+    bed.until("flows return", |bed| sizes(bed, &[1, 2]) == [FLOWS - before[1], before[1]]);
+    bed.until("the instance gets flows", |bed| !bed.state().services[0].1[1].draining);
+    send(&bed, 2);
+    // The other way round.
+    steer(nat(&[1, 2], &[1]));
+    wait_for_handover(&bed);
+    assert_eq!(sizes(&bed, &[1, 2]), [0, FLOWS]);
+    send(&bed, 3);
+    let state = bed.state();
+    let refused: Vec<_> =
+        state.services[0].1.iter().map(|found| found.translation.unwrap().refused).collect();
+    assert_eq!(refused, [RefusedTuples::default(); 2]);
+    let hop = state.chains[0].hops[0].traffic.map(|traffic| (traffic.packets, traffic.lost));
+    assert_eq!(hop, [(4 * FLOWS, 0); 2]);
     assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
     bed.0.ask(orders::End {}).unwrap();
 }

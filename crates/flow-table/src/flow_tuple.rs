@@ -33,6 +33,26 @@ pub struct FlowTuple {
     pub ends: Option<[FlowEnd; 2]>,
 }
 
+impl FlowTuple {
+    /// The flow of packets over IPv4 between two ends, as [`Key::flow_tuple`] finds it for these packets.
+    #[must_use]
+    pub fn between(protocol: u8, [source, destination]: [FlowEnd; 2], seed: u64) -> Self {
+        let mut frame = [0; 42];
+        frame[12] = 8;
+        (frame[14], frame[17], frame[23]) = (0x45, 28, protocol);
+        frame[26..30].copy_from_slice(&source.address.to_be_bytes());
+        frame[30..34].copy_from_slice(&destination.address.to_be_bytes());
+        if protocol == protocol::ICMP {
+            frame[34] = 8;
+            frame[38..40].copy_from_slice(&source.port.to_be_bytes());
+        } else {
+            frame[34..36].copy_from_slice(&source.port.to_be_bytes());
+            frame[36..38].copy_from_slice(&destination.port.to_be_bytes());
+        }
+        Key::extract(&frame, &Ingress::default()).0.flow_tuple(&frame, seed)
+    }
+}
+
 /// What an ICMP message is about.
 #[derive(Debug)]
 struct Subject {
@@ -160,6 +180,19 @@ mod tests {
         let (there, back) = (tuple(&there, 0), tuple(&back, 1));
         assert_eq!((there.hash, there.protocol), (back.hash, back.protocol));
         assert_eq!((there.ends, back.ends), (Some([end(1, 9), end(2, 53)]), Some([end(2, 53), end(1, 9)])));
+    }
+
+    #[test]
+    fn a_flow_is_known_by_its_ends() {
+        for (protocol, payload, ports) in [
+            (17, [0, 9, 0, 53, 0, 8, 0, 0], (9, 53)),
+            (6, [0, 9, 0, 53, 0, 8, 0, 0], (9, 53)),
+            (132, [0, 9, 0, 53, 0, 8, 0, 0], (9, 53)),
+            (1, [0, 0, 7, 7, 1, 5, 0, 3], (0x105, 0x105)),
+        ] {
+            let packet = tuple(&ip4(1, 2, protocol, &payload), 0);
+            assert_eq!(FlowTuple::between(protocol, [end(1, ports.0), end(2, ports.1)], SEED), packet);
+        }
     }
 
     #[test]

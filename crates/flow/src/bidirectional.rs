@@ -188,6 +188,11 @@ impl<K: Key, F> BidirectionalTable<K, F> {
         *self = Self::new(self.seed);
     }
 
+    /// The flow with the lowest handle that is not below this one, with its handle.
+    pub fn at_or_after(&self, handle: u32) -> Option<(u32, &BidirectionalFlow<K, F>)> {
+        self.flows.at_or_after(handle)
+    }
+
     /// All flows with their handles, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &BidirectionalFlow<K, F>)> {
         self.flows.iter()

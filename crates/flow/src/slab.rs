@@ -96,6 +96,14 @@ impl<T> Slab<T> {
         Some(entry)
     }
 
+    /// The entry with the lowest handle that is not below this one, with its handle.
+    pub fn at_or_after(&self, handle: u32) -> Option<(u32, &T)> {
+        let first = handle as usize / CHUNK_ENTRIES;
+        let skipped = handle as usize % CHUNK_ENTRIES;
+        let slots = self.chunks.iter().skip(first).flat_map(|chunk| chunk.0.iter()).skip(skipped);
+        slots.zip(handle..).find_map(|(slot, handle)| Some((handle, slot.as_ref()?)))
+    }
+
     /// All entries with their handles, in the order of handles.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let slots = self.chunks.iter().flat_map(|chunk| chunk.0.iter());

@@ -7,8 +7,8 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use element::{
-    Args, Context, Element, Handler, HandlerError, HandlerInfo, HandlerKind, Reason, Setup, SetupError,
-    Waiting, WriteEffect,
+    Args, Context, Element, FlowKeeping, Handler, HandlerError, HandlerInfo, HandlerKind, Reason, Setup,
+    SetupError, Waiting, WriteEffect,
 };
 use flow::Seed;
 use packet::Batch;
@@ -182,5 +182,13 @@ impl<F: Function> Element for Running<F> {
 
     fn waiting(&self, waiting: &mut Waiting) {
         self.function.waiting(waiting);
+    }
+
+    /// Only the function knows what its flows' state means.
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        match size_of::<F::FlowState>() > 0 && !self.flows.is_empty() {
+            true => FlowKeeping::Lost,
+            false => FlowKeeping::Nothing,
+        }
     }
 }

@@ -85,6 +85,10 @@ pub enum EventKind {
     ScalingFailed,
     /// An instance of a service took none of the packets that waited for it for the time after which it counts as dead.
     InstanceSilent,
+    /// The state of the flows of a drained instance was handed over to others.
+    StateHandedOver,
+    /// The state of flows was not handed over, or lost.
+    StateKept,
     /// The configuration of all instances of a service was replaced.
     ServiceReloaded,
     /// An instance of a service had no flows left and was removed.

@@ -71,9 +71,9 @@ pub use name::{
 };
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use services::{
-    ChainDetail, ChainStatus, CreateChain, CreateService, Destination, Faces, FacesError, HopRates,
-    HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ReplicaRange,
-    ReplicaRangeError, ScaleService, ServiceStatus,
+    ChainDetail, ChainStatus, CreateChain, CreateService, Destination, Faces, FacesError, HandoverPhase,
+    HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS,
+    MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
 };
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{

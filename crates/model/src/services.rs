@@ -353,6 +353,43 @@ pub struct InstanceStatus {
     /// What is known of it as an instance of a translator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationStatus>,
+    /// How the state of its flows is handed over, if it is drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<HandoverStatus>,
+    /// Flows whose state it took over from other instances.
+    #[serde(default)]
+    pub taken_over: u64,
+}
+
+/// How the state of the flows of a drained instance is handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HandoverStatus {
+    /// How far it is.
+    pub phase: HandoverPhase,
+    /// Flows whose state other instances have.
+    pub handed_over: u64,
+    /// Flows whose state stays until the instance is removed.
+    pub kept: u64,
+    /// Flows whose state was lost on the way.
+    pub lost: u64,
+    /// Why it ended early, or flows stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// How far a hand-over is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoverPhase {
+    /// It has not begun.
+    #[default]
+    Waiting,
+    /// Flows are handed over.
+    Running,
+    /// All flows are at other instances.
+    Done,
+    /// Flows stay at the instance until it is removed.
+    Failed,
 }
 
 /// The state of a chain.

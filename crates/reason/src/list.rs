@@ -354,4 +354,7 @@ reasons! {
     WASM_MEMORY "wasm_memory":
         "A function in WebAssembly asked for more memory than it may have.",
         "Raise MEMORY of the element Wasm, or let the function forget what it no longer needs.";
+    HANDOVER_FULL "handover_full":
+        "Too many frames waited while the state of their flows was handed over to another instance.",
+        "Scale services in when there is less traffic.";
 }

@@ -21,6 +21,7 @@ mod configure_order;
 mod connection;
 mod deliver;
 mod diagnostics;
+mod flow_states;
 mod handlers;
 mod hookup;
 mod node;
@@ -42,6 +43,7 @@ mod turn;
 
 pub use account::{Account, DiscardedBy, ElementAccount, Loss, Totals};
 pub use check::check;
+pub use flow_states::{FlowPosition, ListedFlows};
 pub use options::{DEFAULT_BATCH, Options};
 pub use own_writes::OwnWrite;
 pub use registry::Registry;

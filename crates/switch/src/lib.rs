@@ -44,8 +44,8 @@ pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
 pub use flow_table::{
-    CacheCapacity, CacheCounters, Field, FlowEnd, FragmentCounters, Match, MatchError, RemovalReason,
-    TableCounters,
+    CacheCapacity, CacheCounters, Field, FlowEnd, FlowTuple, FragmentCounters, Match, MatchError,
+    RemovalReason, TableCounters,
 };
 pub use forward::{
     ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision,

@@ -253,8 +253,8 @@ impl<F: Forward> SwitchRunner<F> {
 
     /// Visits every port once, ports with a greater weight more often. Returns the number of frames moved.
     pub fn step(&mut self) -> usize {
-        let mut moved = 0;
         self.look_for_room();
+        let mut moved = self.release_held();
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         for index in 0..self.slots.len() {
@@ -374,6 +374,33 @@ impl<F: Forward> SwitchRunner<F> {
             }
         }
         send_made(&mut self.switch, &mut self.slots, &mut self.made);
+    }
+
+    /// Sends frames on that the method kept, as far as there is room for them. Returns their number.
+    fn release_held(&mut self) -> usize {
+        let mut count = 0;
+        while count < QUANTUM
+            && let Some(port) = self.switch.forward_mut().next_held()
+            && !port.is_some_and(|port| {
+                running_slot(&mut self.slots, port).is_some_and(|slot| slot.driver.is_crowded())
+            })
+        {
+            let now = self.now();
+            self.inject(None, |method, outcome| method.release_held(now, outcome));
+            count += 1;
+        }
+        count
+    }
+
+    /// Receives all that a port has now, and sends it on.
+    pub fn collect(&mut self, port: PortId) {
+        let mut clock = Instant::now();
+        // A ring has 2048 slots at most.
+        for _ in 0..=2048 / QUANTUM {
+            if self.visit(port, &mut clock) < QUANTUM {
+                break;
+            }
+        }
     }
 
     /// Takes in a frame that no port received, as if it came from port `from`: `perform` makes the method do with it what

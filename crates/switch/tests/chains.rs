@@ -118,9 +118,19 @@ impl Drop for TestBed {
     fn drop(&mut self) {
         let chains = self.steering.chains();
         for books in (0..3).filter_map(|chain| chains.books(chain)).filter(|_| !std::thread::panicking()) {
-            let ChainBooks { entered, returned, sent, left, elsewhere, no_instance, congested, dropped } =
-                books;
-            let became = sent + left + elsewhere + no_instance + congested + dropped;
+            let ChainBooks {
+                entered,
+                returned,
+                sent,
+                left,
+                elsewhere,
+                no_instance,
+                congested,
+                dropped,
+                waiting,
+                overflowed,
+            } = books;
+            let became = sent + left + elsewhere + no_instance + congested + dropped + waiting + overflowed;
             assert_eq!(entered + returned, became, "{books:?}");
         }
     }

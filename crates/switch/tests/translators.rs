@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switch::{
-    ChainPlan, ChainsPlan, Decision, FlowEnd, Forward, FrameHead, FrameMark, InstancePlan, InstanceStatus,
-    MappingPlan, PortId, PortKey, RangePlan, Reason, RefusedTuples, ServicePlan, Steering, SteeringSettings,
-    TranslationPlan,
+    ChainPlan, ChainsPlan, Decision, FlowEnd, FlowTuple, Forward, FrameHead, FrameMark, InstancePlan,
+    InstanceStatus, MappingPlan, PortId, PortKey, RangePlan, Reason, RefusedTuples, ServicePlan, Steering,
+    SteeringSettings, TranslationPlan,
 };
 
 const UPLINK: PortId = PortId(0);
@@ -144,9 +144,9 @@ impl Nat {
         let far = remote(protocol, destination);
         let port = *self.out.entry((protocol, source, far)).or_insert_with(|| {
             *next += 1;
+            assert!((self.range.first..=self.range.last).contains(&(*next - 1)));
             *next - 1
         });
-        assert!((self.range.first..=self.range.last).contains(&port));
         self.back.insert((protocol, port, far), source);
         Some(Packet::new(protocol, end(self.range.address, port), destination).with_identifier(port))
     }
@@ -210,7 +210,8 @@ impl TestBed {
                 number,
                 instances: Vec::new(),
                 destinations: Vec::new(),
-                translation: (number == NAT).then(|| TranslationPlan { mappings: vec![mapping] }),
+                translation: (number == NAT)
+                    .then(|| TranslationPlan { mappings: vec![mapping], held: Vec::new() }),
             });
             (0..instances).for_each(|slot| bed.add_instance(number, slot));
         }
@@ -704,4 +705,79 @@ fn two_translators_in_a_row_are_independent() {
     assert_eq!(bed.refused(), [NONE; 3]);
     let refused = bed.instances(IDS).iter().map(|instance| instance.refused).collect::<Vec<_>>();
     assert_eq!(refused, [NONE; 3]);
+}
+
+/// The tuples of the flows of an instance: those inside and those outside.
+fn tuples(nat: &Nat) -> Vec<(u8, [FlowEnd; 2])> {
+    let mut found = Vec::new();
+    for ((protocol, source, far), port) in &nat.out {
+        let far = if *protocol == ICMP { end(far.address, source.port) } else { *far };
+        let outside = end(nat.range.address, *port);
+        let outer_far = if *protocol == ICMP { end(far.address, *port) } else { far };
+        found.extend([(*protocol, [*source, far]), (*protocol, [outside, outer_far])]);
+    }
+    found
+}
+
+/// Hands all flows of an instance and its range over to another one, with the steps of a fabric.
+fn hand_over(bed: &mut TestBed, from: u8, to: u8, held: Vec<(u8, RangePlan)>, ranges: [bool; 2]) {
+    let nat = bed.nats[&(NAT, from)].clone();
+    let flows: Vec<FlowTuple> =
+        tuples(&nat).into_iter().map(|(protocol, ends)| bed.steering.flow_tuple(protocol, ends)).collect();
+    let chains = bed.steering.chains_mut();
+    assert!(chains.freeze_flows(NAT, flows.iter().map(|flow| flow.hash).collect()));
+    assert!(!chains.freeze_instance(NAT, from), "only one at a time");
+    flows.iter().for_each(|flow| chains.reassign(NAT, flow, (from, to)));
+    chains.thaw(false);
+    assert!(chains.freeze_instance(NAT, from));
+    assert!(!chains.reassign_rest((NAT, from), Some(to), 0..RECORDS));
+    chains.thaw(false);
+    let heir = bed.nats.get_mut(&(NAT, to)).expect("an instance");
+    heir.out.extend(nat.out);
+    heir.back.extend(nat.back);
+    bed.nats.insert((NAT, from), Nat::new(from));
+    for (slot, has_range) in (0..2).zip(ranges) {
+        bed.plan.services[usize::from(NAT)].instances[slot].range = has_range.then(|| range(slot as u8));
+        bed.plan.services[usize::from(NAT)].instances[slot].is_draining = !has_range;
+    }
+    bed.plan.services[usize::from(NAT)].translation.as_mut().expect("a translator").held = held;
+    bed.apply();
+    bed.steering.chains_mut().forget_moved(NAT);
+}
+
+/// Flows go on at the instance that took them over with their range, and back.
+#[test]
+fn flows_and_ranges_are_handed_over() {
+    let mut bed = TestBed::new(2);
+    let packets: Vec<Packet> = packets(600).filter(|packet| packet.source != MAPPED_INSIDE).collect();
+    let before: Vec<Way> = packets.iter().map(|packet| bed.out(*packet)).collect();
+    let counts = |bed: &TestBed| {
+        bed.instances(NAT).iter().map(|found| (found.flows, found.learnt as u64)).collect::<Vec<_>>()
+    };
+    let [(one, _), (other, _)] = counts(&bed)[..] else { panic!("two instances") };
+    assert_eq!(counts(&bed), [(one, one), (other, other)]);
+    assert!(one > 100 && other > 100 && one + other == packets.len() as u64);
+    let all = one + other;
+    for round in 0..3 {
+        hand_over(&mut bed, 1, 0, vec![(0, range(1))], [true, false]);
+        assert_eq!(counts(&bed), [(all, all), (0, 0)], "round {round}");
+        for (packet, before) in packets.iter().zip(&before) {
+            let way = bed.out(*packet);
+            assert_eq!((way.left, way.slots[1]), (before.left, 0));
+            assert_eq!(
+                (bed.back(way.left.back()).left, counts(&bed)),
+                (packet.back(), vec![(all, all), (0, 0)])
+            );
+        }
+        hand_over(&mut bed, 0, 1, vec![(1, range(0))], [false, true]);
+        assert_eq!(counts(&bed), [(0, 0), (all, all)], "round {round}");
+        for (packet, before) in packets.iter().zip(&before) {
+            let way = bed.out(*packet);
+            assert_eq!((way.left, way.slots[1]), (before.left, 1));
+            assert_eq!(bed.back(way.left.back()).left, packet.back());
+        }
+        assert_eq!(counts(&bed), [(0, 0), (all, all)]);
+    }
+    assert_eq!(bed.refused(), [NONE; 2]);
+    assert_eq!(bed.steering.chains().held(), 0);
 }

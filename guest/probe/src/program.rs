@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, CorruptIndex, Diagnostic, Event, FrameReader, FrameWriter, IdleBackoff, Inbox,
-    Mapped, Message, Outbox, PacketAccount, RefusedWrite, Reply, Request, Stats, StatusPage, WriteEffect,
-    Written, control,
+    BoxState, ChannelError, CorruptIndex, Diagnostic, Event, FlowList, FrameReader, FrameWriter, IdleBackoff,
+    Inbox, Mapped, Message, Outbox, PacketAccount, RefusedWrite, Reply, Request, Stats, StatusPage,
+    WriteEffect, Written, control,
 };
 
 pub(crate) struct Program {
@@ -291,6 +291,10 @@ impl Program {
             }
             Request::Read { handler, .. } | Request::Write { handler, .. } => {
                 Err(format!("`{handler}`: no such handler"))
+            }
+            Request::ListFlows { .. } => Ok(FlowList::default().encode()),
+            Request::ExportFlows { .. } | Request::ImportFlows { .. } => {
+                Err("the probe keeps no state of flows".into())
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
             Request::Rewrite { .. } => Err("the probe's configurations have no elements".into()),

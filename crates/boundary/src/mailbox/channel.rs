@@ -46,6 +46,12 @@ pub enum MessageKind {
     Destinations = 11,
     /// Request: give variables a value.
     Parameters = 12,
+    /// Request: list flows whose state can be handed over.
+    ListFlows = 13,
+    /// Request: hand over the state of flows.
+    ExportFlows = 14,
+    /// Request: take over the state of flows.
+    ImportFlows = 15,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -63,7 +69,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 22] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -76,6 +82,9 @@ impl MessageKind {
         Self::Rewrite,
         Self::Destinations,
         Self::Parameters,
+        Self::ListFlows,
+        Self::ExportFlows,
+        Self::ImportFlows,
         Self::Done,
         Self::Failed,
         Self::Missing,

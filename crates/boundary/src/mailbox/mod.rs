@@ -6,6 +6,7 @@
 mod channel;
 mod diagnostic;
 mod event;
+mod flow_state;
 mod handler_write;
 mod message;
 mod packet_account;
@@ -16,6 +17,10 @@ pub(crate) use channel::CHANNEL_BYTES;
 pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::Event;
+pub use flow_state::{
+    FlowExport, FlowList, FlowPosition, RefusedState, StateRecord, StateTuple, decode_groups, decode_states,
+    encode_groups, encode_states,
+};
 pub use handler_write::{RefusedWrite, WriteEffect, Written};
 pub use message::{Inbox, Message, Outbox};
 pub use packet_account::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};

@@ -1,6 +1,7 @@
 //! Requests of the host to a box.
 
 use super::channel::MessageKind;
+use super::flow_state::FlowPosition;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 
@@ -88,6 +89,28 @@ pub enum Request<'a> {
         /// Its text.
         configuration: &'a str,
     },
+    /// Lists flows of the main configuration whose state can be handed over. The reply holds a [`FlowList`](crate::FlowList).
+    ListFlows {
+        /// Where to go on.
+        position: FlowPosition,
+        /// The number of groups of flows.
+        most: u32,
+        /// Only flows with an end at this address, from the first of these ports to the last one.
+        range: Option<(u32, u16, u16)>,
+    },
+    /// Hands over the state of flows of the main configuration, and removes it. The reply holds a
+    /// [`FlowExport`](crate::FlowExport).
+    ExportFlows {
+        /// Nanoseconds since no packet of these flows was given to the box. Packets that wait in it for longer are waited for.
+        age: u64,
+        /// The [groups](crate::encode_groups) of flows.
+        groups: &'a [u8],
+    },
+    /// Takes over the state of flows. The reply holds [`RefusedState`](crate::RefusedState)s.
+    ImportFlows {
+        /// The [states](crate::encode_states).
+        states: &'a [u8],
+    },
 }
 
 impl<'a> Request<'a> {
@@ -137,6 +160,21 @@ impl<'a> Request<'a> {
                 fields.bytes(configuration.as_bytes());
                 MessageKind::Check
             }
+            Self::ListFlows { position, most, range } => {
+                position.encode(&mut fields);
+                let (address, first, last) = range.unwrap_or_default();
+                let ports = u32::from(first) << 16 | u32::from(last);
+                fields.u32(most).u32(range.is_some().into()).u32(address).u32(ports);
+                MessageKind::ListFlows
+            }
+            Self::ExportFlows { age, groups } => {
+                fields.u64(age).bytes(groups);
+                MessageKind::ExportFlows
+            }
+            Self::ImportFlows { states } => {
+                fields.bytes(states);
+                MessageKind::ImportFlows
+            }
         };
         Message { kind, number, payload: fields.0 }
     }
@@ -167,6 +205,14 @@ impl<'a> Request<'a> {
             MessageKind::Stats => Self::Stats,
             MessageKind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
             MessageKind::Check => Self::Check { configuration: fields.text()? },
+            MessageKind::ListFlows => {
+                let (position, most) = (FlowPosition::decode(&mut fields)?, fields.u32()?);
+                let (is_bounded, address, ports) = (fields.u32()? != 0, fields.u32()?, fields.u32()?);
+                let range = is_bounded.then_some((address, (ports >> 16) as u16, ports as u16));
+                Self::ListFlows { position, most, range }
+            }
+            MessageKind::ExportFlows => Self::ExportFlows { age: fields.u64()?, groups: fields.bytes()? },
+            MessageKind::ImportFlows => Self::ImportFlows { states: fields.bytes()? },
             other => return Err(DecodeError::Value(other as u64)),
         };
         fields.end()?;

@@ -83,6 +83,14 @@ fn requests_replies_and_events_survive_the_trip() {
         Request::Stats,
         Request::File { name: "rules.txt", contents: &[1; 10_000] },
         Request::Check { configuration: "Idle -> Discard;" },
+        Request::ListFlows { position: FlowPosition { element: 1, inside: 1 << 33 }, most: 9, range: None },
+        Request::ListFlows {
+            position: FlowPosition::default(),
+            most: 9,
+            range: Some((0x0a00_0001, 7, 65535)),
+        },
+        Request::ExportFlows { age: 1 << 40, groups: &[1, 2, 3] },
+        Request::ImportFlows { states: &[4] },
     ] {
         let message = request.encode(3);
         assert_eq!(Request::decode(&message), Ok(request));

@@ -83,6 +83,8 @@ impl StandIn {
                 translation: None,
                 waiting: 0,
                 lost: state.lost.get(&instance.name).copied().unwrap_or(0),
+                handover: None,
+                taken_over: 0,
                 name: instance.name,
             });
             (service.name, instances.collect())

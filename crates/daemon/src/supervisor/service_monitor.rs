@@ -4,14 +4,17 @@
 use super::state::Supervisor;
 use crate::caller::Caller;
 use crate::store::{StoredInstance, StoredSwitch};
-use api::{BoxName, ChainStatus, EventKind, ServiceName, Time};
+use api::{BoxName, ChainStatus, EventKind, HandoverPhase, ServiceName, Time};
 use protocol::fabric::SteeringReply;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// The interval between two looks.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval between two looks at instances that are drained: their flows are handed over in milliseconds.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Looks at drained instances for each look at all services, which is once a second.
+const LOOKS_PER_WATCH: u32 = 10;
 
 /// A drained instance to remove.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,10 +37,12 @@ fn drained(stored: &StoredSwitch, reply: Option<&SteeringReply>, now: Time) -> V
             let state = states.and_then(|(_, all)| all.iter().find(|there| there.name == instance.name));
             // The fabric counts flows as if there were none until it knows that the instance is drained.
             let flows = state.filter(|state| state.draining).map(|state| state.flows);
+            let phase = state.and_then(|state| state.handover.as_ref()).map(|handover| handover.phase);
+            let is_busy = matches!(phase, Some(HandoverPhase::Waiting | HandoverPhase::Running));
             let is_late = instance.drain_until.is_some_and(|until| until <= now);
             let box_name = &instance.name;
             let (kind, message) = match flows {
-                Some(0) => (
+                Some(0) if !is_busy || is_late => (
                     EventKind::ServiceDrained,
                     format!("instance {box_name} of service {name} had no flows left and was removed"),
                 ),
@@ -68,17 +73,42 @@ impl Supervisor {
     pub(super) fn watch_services(&self) -> io::Result<()> {
         let state = Arc::downgrade(&self.0);
         let run = move || {
-            loop {
-                std::thread::sleep(WATCH_INTERVAL);
+            for look in 1u32.. {
+                std::thread::sleep(DRAIN_INTERVAL);
                 let Some(state) = Weak::upgrade(&state) else { return };
                 let supervisor = Self(state, Caller::Administrator);
                 if supervisor.0.is_ending() {
                     return;
                 }
-                supervisor.look_at_services(Time::now());
+                if look.is_multiple_of(LOOKS_PER_WATCH) {
+                    supervisor.look_at_services(Time::now());
+                } else {
+                    supervisor.remove_drained(Time::now());
+                }
             }
         };
         std::thread::Builder::new().name("services".into()).spawn(run).map(drop)
+    }
+
+    /// Removes instances that are drained.
+    fn remove_drained(&self, now: Time) {
+        let drains = |stored: &StoredSwitch| {
+            let mut instances = stored.steering.services.iter().flat_map(|service| &service.instances);
+            instances.any(|instance| instance.drain_until.is_some())
+        };
+        let switches: Vec<StoredSwitch> =
+            self.0.switches().values().filter(|stored| drains(stored)).cloned().collect();
+        for stored in switches {
+            let reply = self.0.fabrics.steering(stored.definition.name.clone()).ok();
+            self.remove(drained(&stored, reply.as_ref(), now));
+        }
+    }
+
+    fn remove(&self, removed: Vec<Drained>) {
+        for Drained { service, name, kind, message } in removed {
+            // If another operation is in the way, or the fabric has ended, the next look tries again.
+            let _ = self.remove_instance(&service, &name, (kind, message));
+        }
     }
 
     /// Measures the hops of chains and the load of services, scales these, and removes instances that are drained.
@@ -106,9 +136,6 @@ impl Supervisor {
         self.0.hops().advance(Instant::now(), chains.iter());
         self.0.load_watch().retain(|name| self.find_service(name).is_some());
         scaled.into_iter().for_each(|scaling| self.scale_by_load(scaling));
-        for Drained { service, name, kind, message } in removed {
-            // If another operation is in the way, or the fabric has ended, the next look tries again.
-            let _ = self.remove_instance(&service, &name, (kind, message));
-        }
+        self.remove(removed);
     }
 }

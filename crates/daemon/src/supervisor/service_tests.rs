@@ -479,6 +479,7 @@ fn another_fabric_gets_the_services() {
     let bed = bed();
     bed.create_service(service("ids", 2)).unwrap();
     bed.create_chain(chain("web", &["ids"])).unwrap();
+    bed.0.fabrics.stand_in.set_flows("ids-2", 1);
     scale(&bed, 1, 600).unwrap();
     ordered(&bed);
     bed.replace_fabric(&"ids-1".parse().unwrap());

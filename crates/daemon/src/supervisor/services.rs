@@ -14,14 +14,20 @@ use crate::service_error::ServiceError;
 use crate::store::{Action, StoredChain, StoredInstance, StoredService, StoredSwitch};
 use api::{
     AddressRange, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination,
-    EventKind, Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest,
-    ScaleService, ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, TranslationStatus,
-    with_causes,
+    EventKind, HandoverPhase, HandoverStatus, Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner,
+    PortName, PortRequest, ScaleService, ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time,
+    TranslationStatus, with_causes,
 };
 use protocol::fabric::{SteeringReply, orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a scaling waits for the flows of drained instances. The hand-over goes on without it.
+const HANDOVER_WAIT: Duration = Duration::from_secs(2);
+
+/// The interval between two looks at them.
+const HANDOVER_LOOK: Duration = Duration::from_millis(5);
 
 /// The times after which a silent instance may count as dead: a function that waits for the processor is not dead.
 const DEAD_AFTER_MS: std::ops::RangeInclusive<u32> = 10..=3_600_000;
@@ -305,7 +311,23 @@ impl Supervisor {
         self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
             self.scale(operation, name, request, None)
         })?;
-        self.show_service(name)
+        self.after_handover(name)
+    }
+
+    /// The state of a service as soon as its drained instances have handed their flows over, or after a while.
+    fn after_handover(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
+        let end = Instant::now() + HANDOVER_WAIT;
+        loop {
+            let status = self.show_service(name)?;
+            let phases = status.instances.iter().filter_map(|there| there.handover.as_ref());
+            let is_busy = |handover: &HandoverStatus| {
+                matches!(handover.phase, HandoverPhase::Waiting | HandoverPhase::Running)
+            };
+            if !phases.into_iter().any(is_busy) || Instant::now() >= end {
+                return Ok(status);
+            }
+            std::thread::sleep(HANDOVER_LOOK);
+        }
     }
 
     /// Changes the number of instances of a service because of its load, unless somebody else scaled it meanwhile.
@@ -643,6 +665,8 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
             lost: 0,
             translation: None,
             counters: BTreeMap::new(),
+            handover: None,
+            taken_over: 0,
         });
         InstanceStatus {
             draining: there.drain_until.is_some(),

@@ -9,6 +9,7 @@ mod exit;
 mod exit_events;
 mod function_server;
 mod functions;
+mod handover;
 mod measure;
 mod monitor;
 mod of_service;

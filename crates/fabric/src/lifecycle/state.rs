@@ -217,6 +217,7 @@ impl Fabric {
         }));
         fabric.start_monitor().map_err(system("start the monitor"))?;
         fabric.start_ended_flows().map_err(system("start the thread that notes ended flows"))?;
+        fabric.start_handovers().map_err(system("start the thread that hands flows over"))?;
         fabric.start_silence().map_err(system("start the thread that ends silent instances"))?;
         Ok(fabric)
     }

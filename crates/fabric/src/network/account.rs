@@ -78,10 +78,15 @@ impl Network {
             });
         }
         let books = runner.switch().books();
+        let held = match runner.switch().forward_mut() {
+            ForwardingMode::Steering(steering) => steering.chains().held() as u64,
+            _ => 0,
+        };
         rows.push(AccountRow {
             incoming: Some(books.counters.received_frames.saturating_add(books.injected)),
             made: books.copied,
-            out: Some(books.planned.saturating_add(books.taken)),
+            out: Some(books.planned.saturating_add(books.taken).saturating_sub(held)),
+            waiting: Some(held),
             lost: lost(&books.counters, |reason| !PORT_REASONS.contains(&reason)),
             ..AccountRow::new(AccountPlace::Switch { switch: name.clone() })
         });
@@ -94,18 +99,30 @@ impl Network {
         for chain in &record.services.definition.chains {
             let number = record.services.chains.get(&chain.name);
             let Some(books) = number.and_then(|number| steering.chains().books(*number)) else { continue };
-            let ChainBooks { entered, returned, sent, left, elsewhere, no_instance, congested, dropped } =
-                books;
+            let ChainBooks {
+                entered,
+                returned,
+                sent,
+                left,
+                elsewhere,
+                no_instance,
+                congested,
+                dropped,
+                waiting,
+                overflowed,
+            } = books;
             let lost = [
                 (Reason::NO_INSTANCE, no_instance),
                 (Reason::CONGESTED, congested),
                 (Reason::FUNCTION_DROP, dropped),
+                (Reason::HANDOVER_FULL, overflowed),
             ];
             let lost = lost.into_iter().filter(|(_, count)| *count > 0);
             rows.push(AccountRow {
                 incoming: Some(entered.saturating_add(returned)),
                 out: Some(sent.saturating_add(left).saturating_add(elsewhere)),
                 lost: lost.map(|(reason, count)| (reason.name().to_string(), count)).collect(),
+                waiting: Some(waiting),
                 ..AccountRow::new(AccountPlace::Chain { switch: name.clone(), chain: chain.name.clone() })
             });
         }

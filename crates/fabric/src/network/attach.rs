@@ -35,6 +35,8 @@ pub(crate) struct Network {
     pub(super) ended_flows: Option<EndedFlows>,
     /// Who learns of instances that stand still.
     pub(super) silent: Option<SyncSender<Silent>>,
+    /// Who hands flows over.
+    pub(super) handovers: Option<SyncSender<()>>,
 }
 
 impl Network {
@@ -49,6 +51,7 @@ impl Network {
             agent_bell: Arc::new(EventFd::new().map_err(|error| error.cause)?),
             ended_flows: None,
             silent: None,
+            handovers: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
+use super::handover_record::HandoverRecord;
 use model::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
     PortName, ServiceName, SwitchName,
@@ -80,6 +81,8 @@ pub(super) struct ServiceRecord {
     pub(super) slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
     /// Functions that attached themselves, by service.
     pub(super) attached: BTreeMap<ServiceName, BTreeMap<u16, AttachedInstance>>,
+    /// Flows that are handed over.
+    pub(super) handover: HandoverRecord,
 }
 
 /// An instance that attached itself.

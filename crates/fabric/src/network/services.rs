@@ -4,6 +4,7 @@ use super::attach::Network;
 use super::faces::prepare_faces;
 use super::flows::{malformed, port_key, steering};
 use super::functions::{counters, fill_in};
+use super::handover_record::range_plan;
 use super::numbers::{chains_of_flows, number};
 use super::records::{ServiceRecord, SwitchRecord};
 use crate::error::{OperationError, PortError};
@@ -21,7 +22,7 @@ use packet::protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use switch::{
     ChainPlan, ChainsPlan, DestinationPlan, FlowEnd, HopCounters, InstancePlan, MappingPlan, PortKey,
-    RangePlan, ServicePlan, Steering, TranslationPlan,
+    ServicePlan, Steering, TranslationPlan,
 };
 
 impl ServiceRecord {
@@ -118,7 +119,7 @@ fn translation_plan(translation: &TranslationDefinition) -> TranslationPlan {
         outside: end(mapping.outside),
         inside: end(mapping.inside),
     };
-    TranslationPlan { mappings: translation.mappings.iter().map(mapping).collect() }
+    TranslationPlan { mappings: translation.mappings.iter().map(mapping).collect(), held: Vec::new() }
 }
 
 /// The port at a switch of a port of a box.
@@ -136,7 +137,8 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
     number(&mut record.services.chains, &chains, MAX_CHAINS)?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
-    for ServiceDefinition { name, faces, destinations, instances, translation, .. } in &definition.services {
+    for defined in &definition.services {
+        let ServiceDefinition { name, faces, destinations, instances, translation, .. } = defined;
         let slots = record.services.slots.entry(name.clone()).or_default();
         let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
         let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
@@ -149,18 +151,27 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
             destinations: Vec::new(),
             translation: translation.as_ref().map(translation_plan),
         };
+        let handover = &record.services.handover;
+        if let Some(translation) = &mut service.translation {
+            translation.held = handover.held_ranges(name, &slots);
+        }
+        let is_away = |range: &AddressRange| handover.is_away(defined, *range);
+        let (away, waited_for): (BTreeSet<AddressRange>, BTreeSet<&BoxName>) = (
+            instances.iter().filter_map(|instance| instance.range).filter(is_away).collect(),
+            instances
+                .iter()
+                .map(|instance| &instance.name)
+                .filter(|name| handover.is_waited_for(defined, name))
+                .collect(),
+        );
         for InstanceDefinition { name, draining, range } in instances {
             let inner = box_port(record, name, faces.inner)?;
             let outer = faces.outer.map(|port| box_port(record, name, port)).transpose()?;
             service.instances.push(InstancePlan {
                 slot: slots.get(name).copied().unwrap_or_default(),
                 ports: [inner, outer.unwrap_or(inner)],
-                is_draining: *draining,
-                range: range.map(|AddressRange { address, first, last }| RangePlan {
-                    address: address.to_bits(),
-                    first,
-                    last,
-                }),
+                is_draining: *draining || waited_for.contains(name),
+                range: range.filter(|range| !away.contains(range)).map(range_plan),
             });
         }
         for destination in destinations {
@@ -218,6 +229,7 @@ impl Network {
         let steering = steering(switch, runner)?;
         let gone = fill_in(record, &mut definition);
         let before = std::mem::replace(&mut record.services.definition, definition.clone());
+        record.services.handover.follow(&definition);
         let result = match plan(record, &definition) {
             Ok(plan) => {
                 steering.set_chains(&plan);
@@ -226,6 +238,7 @@ impl Network {
             }
             Err(error) => {
                 record.services.definition = before.clone();
+                record.services.handover.follow(&before);
                 // The numbers of before: they were enough then.
                 if let Ok(plan) = plan(record, &before) {
                     steering.set_chains(&plan);
@@ -234,7 +247,17 @@ impl Network {
             }
         };
         self.drop_function_ports(switch, &gone);
+        self.wake_handovers();
         result
+    }
+
+    /// Gives the switch its services and chains again, after flows were handed over.
+    pub(super) fn plan_again(&mut self, switch: &SwitchName) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let definition = record.services.definition.clone();
+        let plan = plan(record, &definition)?;
+        steering(switch, runner)?.set_chains(&plan);
+        Ok(())
     }
 
     /// The state of the services and chains of a steering switch.
@@ -284,6 +307,8 @@ fn instances(
             }),
             waiting: waiting.get(&instance.name).copied().unwrap_or(0),
             lost: found.lost,
+            handover: record.handover.drained.get(&instance.name).cloned(),
+            taken_over: record.handover.taken_over.get(&instance.name).copied().unwrap_or(0),
         })
     };
     service.instances.iter().filter_map(status).collect()

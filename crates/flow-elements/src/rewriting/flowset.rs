@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::mapping::{Lifetimes, Mapping};
+use element::ImportError;
 use flow::{BidirectionalFlow, BidirectionalTable, InsertError, Ip4Flow, Seed, TakenNumbers, Timeouts};
 
 /// Index in `waiting` of the best-effort flows, whose guaranteed period has ended.
@@ -239,6 +240,30 @@ impl FlowSet {
             return None;
         }
         Some(flow)
+    }
+
+    /// Takes over a flow of another box for a member. Fails if one of its keys is known, or if there is no room: it evicts none.
+    pub(crate) fn take_over(
+        &mut self,
+        (member, map): (usize, usize),
+        forward: Ip4Flow,
+        rewritten: Ip4Flow,
+        mapping: Mapping,
+    ) -> Result<(), ImportError> {
+        if self.len() as u64 >= self.capacity.max(0) as u64 {
+            return Err(ImportError::NoRoom);
+        }
+        let owner = self.members.get_mut(member).ok_or(ImportError::Malformed)?;
+        let table = owner.maps.get_mut(map).ok_or(ImportError::Malformed)?;
+        let (reply, input) = (rewritten.reverse(), mapping.input);
+        if [forward, reply].into_iter().any(|key| table.pairs.find(key).is_some()) {
+            return Err(ImportError::Taken);
+        }
+        table.insert(forward, reply, mapping).ok_or(ImportError::NoRoom)?;
+        if let Some(counters) = owner.input_counters(input) {
+            counters.flows += 1;
+        }
+        Ok(())
     }
 
     /// Evicts one flow in favour of a new one. Returns whether the new flow itself was evicted.

@@ -20,6 +20,7 @@ mod roundrobinipmapper;
 mod sequence_shifts;
 mod shift_segment;
 mod sourceiphashmapper;
+mod states;
 mod tcprewriter;
 mod translate;
 mod udprewriter;

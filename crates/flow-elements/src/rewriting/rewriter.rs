@@ -4,12 +4,13 @@ use core::marker::PhantomData;
 
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
-use element::text;
+use element::{FlowKeeping, text};
 
 use super::flows::{Flows, Outcome, clock};
 use super::flowset::FlowSet;
 use super::input::Input;
 use super::mapping::Lifetimes;
+use super::states::RewriterStates;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
 use flow::{FlowDirection, Ip4Flow, Seed};
 
@@ -46,6 +47,7 @@ pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> An
 /// An element that rewrites the packets of flows.
 pub(crate) struct Rewriter<K: 'static> {
     pub(crate) flows: Rc<Flows>,
+    states: RewriterStates,
     capacity: Option<String>,
     /// Errors in the specifications of inputs.
     problems: SetupError,
@@ -283,8 +285,10 @@ impl<K: RewriterClass> Element for Rewriter<K> {
         // These errors are reported in `resolve`, after errors of the capacity, which may refer to another element.
         let flows =
             Flows::new(K::KEY_FIELDS, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
+        let flows = Rc::new(flows);
         Ok(Rewriter {
-            flows: Rc::new(flows),
+            states: RewriterStates(flows.clone()),
+            flows,
             capacity: settings.capacity,
             problems,
             interval: settings.interval,
@@ -378,5 +382,13 @@ impl<K: RewriterClass> Element for Rewriter<K> {
 
     fn export(&self) -> Option<Rc<dyn core::any::Any>> {
         Some(self.flows.clone())
+    }
+
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        match K::KEY_FIELDS {
+            // These mappings belong to hosts, of which any number of flows depend on one.
+            KeyFields::Address | KeyFields::AddressPair => FlowKeeping::Lost,
+            _ => FlowKeeping::HandedOver(&mut self.states),
+        }
     }
 }

@@ -16,9 +16,9 @@ pub(crate) struct SequenceShifts {
 
 /// Direction `d` is shifted by `shifts[d]` from `triggers[d]` on, if set.
 #[derive(Clone, Copy, Default)]
-struct Shift {
-    shifts: [i32; 2],
-    triggers: [Option<u32>; 2],
+pub(crate) struct Shift {
+    pub(crate) shifts: [i32; 2],
+    pub(crate) triggers: [Option<u32>; 2],
 }
 
 /// Whether sequence number `a` is equal to or after `b`.
@@ -27,6 +27,20 @@ fn is_at_or_after(a: u32, b: u32) -> bool {
 }
 
 impl SequenceShifts {
+    /// All shifts, newest first.
+    pub(crate) fn steps(&self) -> &VecDeque<Shift> {
+        &self.steps
+    }
+
+    /// Adds a shift that is older than all others. Returns false if there are as many as a flow keeps.
+    pub(crate) fn push_older(&mut self, shift: Shift) -> bool {
+        let has_room = self.steps.len() < MAX_SHIFTS;
+        if has_room {
+            self.steps.push_back(shift);
+        }
+        has_room
+    }
+
     /// Shifts the sequence numbers of direction `reply` by a further `change` from `trigger` on. Returns false if that
     /// is before an earlier shift.
     pub(crate) fn add(&mut self, reply: bool, trigger: u32, change: i32) -> bool {

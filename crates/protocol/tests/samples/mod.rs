@@ -3,9 +3,9 @@
 use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
     CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput,
-    FlowStatus, HopStatus, HopTraffic, ImageDigest, InstanceStatus, Isolation, Limits, LogLine, MacAddr,
-    PortDriver, PortName, PortRequest, RefusedTuples, Sandbox, Severity, SteeringStatus, SwitchName, Time,
-    TranslationStatus, Value,
+    FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest, InstanceStatus, Isolation,
+    Limits, LogLine, MacAddr, PortDriver, PortName, PortRequest, RefusedTuples, Sandbox, Severity,
+    SteeringStatus, SwitchName, Time, TranslationStatus, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -256,7 +256,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
                 name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new(),
-                waiting: 2, lost: 4,
+                waiting: 2, lost: 4, taken_over: 6,
+                handover: Some(HandoverStatus {
+                    phase: HandoverPhase::Failed, handed_over: 5, kept: 2, lost: 1, problem: Some("no room".into())
+                }),
                 translation: Some(TranslationStatus {
                     range: "203.0.113.1:1024-2047".parse().expect("a range"),
                     learnt: 5,

@@ -122,6 +122,14 @@ pub trait Forward: Send {
 
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
+
+    /// Where the next frame goes that the method kept and that may go on now: a port that should have room, if it is known.
+    fn next_held(&self) -> Option<Option<PortId>> {
+        None
+    }
+
+    /// Sends that frame.
+    fn release_held(&mut self, _now: u64, _outcome: &mut dyn Outcome) {}
 }
 
 impl<F: Forward + ?Sized> Forward for Box<F> {
@@ -185,5 +193,13 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn count_lost(&mut self, tag: u64) {
         (**self).count_lost(tag);
+    }
+
+    fn next_held(&self) -> Option<Option<PortId>> {
+        (**self).next_held()
+    }
+
+    fn release_held(&mut self, now: u64, outcome: &mut dyn Outcome) {
+        (**self).release_held(now, outcome);
     }
 }

@@ -3,6 +3,7 @@
 //! What waits for the controllers is bounded. Frames that do not fit are lost as [`Reason::CONTROLLER_FULL`]; reports of
 //! removed entries are counted.
 
+use super::chains::Identity;
 use super::contract::Outcome;
 use super::flow::MAX_PORT_KEYS;
 use flow_table::{
@@ -224,9 +225,18 @@ impl Controllers {
     }
 }
 
+/// A frame that waits for what is to be done with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pending {
+    /// Operations are to be performed on it.
+    Operations(PendingOperations),
+    /// It waits for its flow.
+    Held(Identity),
+}
+
 /// A frame that operations are to be performed on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingOperations {
     pub(super) key: Key,
     pub(super) path: PathId,
     /// How often the frame was looked up after a function had it.

@@ -101,6 +101,20 @@ impl Forward for ForwardingMode {
         }
     }
 
+    #[inline]
+    fn next_held(&self) -> Option<Option<PortId>> {
+        match self {
+            Self::Steering(steering) => steering.next_held(),
+            _ => None,
+        }
+    }
+
+    fn release_held(&mut self, now: u64, outcome: &mut dyn Outcome) {
+        if let Self::Steering(steering) = self {
+            steering.release_held(now, outcome);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         if let Self::Steering(steering) = self {
             steering.count_lost(tag);

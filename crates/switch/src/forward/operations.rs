@@ -2,7 +2,9 @@
 
 use super::chains::{Chains, Step};
 use super::contract::{Decision, Outcome, Target};
-use super::controllers::{ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending};
+use super::controllers::{
+    ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending, PendingOperations,
+};
 use super::flow::PortKey;
 use super::ingress::{self, ingress_of, service_of};
 use super::learning::LearningBridge;
@@ -124,6 +126,10 @@ impl Outputs<'_> {
                 None => self.lose(Reason::NO_ROUTE),
             },
             Step::Lose(reason) => self.lose(reason),
+            Step::Hold(identity) => {
+                self.has_outcome = true;
+                self.chains.hold(identity, frame, self.outcome);
+            }
             Step::LookUp | Step::Service(_) | Step::Leave(_) => self.lose(Reason::FLOW_MISS),
         }
     }
@@ -171,7 +177,11 @@ impl Steering {
         now: u64,
         outcome: &mut dyn Outcome,
     ) {
-        let Some(Pending { key, path, lookups }) = self.pending.pop_front() else { return };
+        let Some((_, pending)) = self.pending.pop_front() else { return };
+        let PendingOperations { key, path, lookups } = match pending {
+            Pending::Operations(pending) => pending,
+            Pending::Held(identity) => return self.chains.hold(identity, frame, outcome),
+        };
         let mut buffer = FrameBuffer::default();
         buffer.set(frame);
         let port = self.key(from);

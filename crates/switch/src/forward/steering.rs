@@ -9,7 +9,7 @@
 
 use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
-use super::controllers::{Controllers, Pending};
+use super::controllers::{Controllers, Pending, PendingOperations};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::ingress::{ingress_of, number};
 use super::learning::{LearningBridge, LearningSettings};
@@ -17,7 +17,7 @@ use crate::batch::UnreadFrame;
 use crate::huge_pages;
 use crate::port::PortId;
 use flow_table::{
-    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
+    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowEnd, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline,
     RemovalReason, Seed,
 };
@@ -93,8 +93,8 @@ pub struct Steering {
     pub(super) keys: Vec<Option<PortKey>>,
     /// The entries, groups and meters of controllers, and what waits for them.
     pub(super) controllers: Controllers,
-    /// Frames of this batch that operations are to be performed on.
-    pub(super) pending: VecDeque<Pending>,
+    /// Frames of this batch that operations are to be performed on, or that wait, with their places in it.
+    pub(super) pending: VecDeque<(u8, Pending)>,
     /// Services and chains.
     pub(super) chains: Chains,
     /// The secret seed of the hashes of flows.
@@ -195,6 +195,16 @@ impl Steering {
     /// Services and chains, for reading their counters.
     pub fn chains(&self) -> &Chains {
         &self.chains
+    }
+
+    /// Services and chains, for handing flows over.
+    pub fn chains_mut(&mut self) -> &mut Chains {
+        &mut self.chains
+    }
+
+    /// The flow over IPv4 between two ends.
+    pub fn flow_tuple(&self, protocol: u8, ends: [FlowEnd; 2]) -> FlowTuple {
+        FlowTuple::between(protocol, ends, self.flow_seed)
     }
 
     /// Adds a flow. `now` is in nanoseconds of a monotonic clock.
@@ -402,6 +412,14 @@ enum EntryTarget {
     Service(u16),
 }
 
+/// Notes that a frame waits, if it does.
+#[inline(always)]
+fn wait_if_held(step: Step, at: u8, pending: &mut VecDeque<(u8, Pending)>) {
+    if let Step::Hold(identity) = step {
+        pending.push_back((at, Pending::Held(identity)));
+    }
+}
+
 /// The decision for a step of a chain. Where there is nothing to look up any more, the frame matches no flow.
 #[inline(always)]
 fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
@@ -412,6 +430,7 @@ fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
             None => Decision::Drop,
         },
         Step::Lose(reason) => Decision::Lose(reason),
+        Step::Hold(_) => Decision::Perform,
         Step::LookUp | Step::Service(_) | Step::Leave(_) => Decision::FlowMiss,
     }
 }
@@ -427,13 +446,14 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { chains, fragments, ports, arrivals, places, lookups, flow_seed, .. } = self;
+        let Self { chains, fragments, ports, arrivals, places, lookups, flow_seed, pending, .. } = self;
         let time = Duration::from_nanos(now);
         heads.iter().for_each(|frame| chains.prefetch(frame.mark));
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
             let step = chains.follow(role, frame.mark, frame.length, now);
             if !matches!(step, Step::LookUp | Step::Service(_) | Step::Leave(_)) {
+                wait_if_held(step, at, pending);
                 *decision = decided(step, ports);
                 continue;
             }
@@ -458,6 +478,7 @@ impl Steering {
                 step => step,
             };
             if step != Step::LookUp {
+                wait_if_held(step, at, pending);
                 *decision = decided(step, ports);
                 continue;
             }
@@ -536,9 +557,12 @@ impl Forward for Steering {
     ) {
         let Some(role) = self.key(from).and_then(|key| self.chains.role(key)) else { return };
         let Self { chains, ports, .. } = self;
+        if chains.is_frozen() {
+            return decisions.resize(frames.len(), None);
+        }
         chains.pass_on(role, frames, now, |step| {
             decisions.push(match step {
-                Step::LookUp | Step::Service(_) | Step::Leave(_) => None,
+                Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Hold(_) => None,
                 step => Some(decided(step, ports)),
             });
         });
@@ -549,6 +573,7 @@ impl Forward for Steering {
         let key = self.key(from);
         let role = key.and_then(|key| self.chains.role(key));
         let ingress = ingress_of(number(key, role));
+        let earlier = self.pending.len();
         let count = match role {
             Some(role) => self.follow_chains(role, heads, &ingress, now, decisions),
             None => self.learn_sources(heads, from, &ingress, now, decisions),
@@ -614,7 +639,8 @@ impl Forward for Steering {
                 [] if path.is_miss() && !controllers.gets_misses => Decision::FlowMiss,
                 [] if !path.is_miss() => Decision::FlowDrop,
                 _ => {
-                    pending.push_back(Pending { key: arrival.key, path: *id, lookups });
+                    let waiting = PendingOperations { key: arrival.key, path: *id, lookups };
+                    pending.push_back((at as u8, Pending::Operations(waiting)));
                     Decision::Perform
                 }
             };
@@ -631,7 +657,13 @@ impl Forward for Steering {
                 }
                 (EntryTarget::Home, None) => Step::LookUp,
             };
+            wait_if_held(step, at as u8, pending);
             *decision = decided(step, ports);
+        }
+        if chains.is_frozen() {
+            // Frames are performed in the order of the batch.
+            let all = pending.make_contiguous();
+            all.get_mut(earlier..).unwrap_or_default().sort_by_key(|(at, _)| *at);
         }
     }
 
@@ -679,6 +711,16 @@ impl Forward for Steering {
 
     fn count_lost(&mut self, tag: u64) {
         self.chains.count_lost(tag);
+    }
+
+    fn next_held(&self) -> Option<Option<PortId>> {
+        let key = self.chains.next_held()?;
+        Some(key.and_then(|key| self.port(key)))
+    }
+
+    fn release_held(&mut self, now: u64, outcome: &mut dyn Outcome) {
+        let Self { chains, ports, .. } = self;
+        chains.release_held(now, |key| ports.get(usize::from(key.0)).copied().flatten(), outcome);
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use api::{
-    AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, InstanceStatus, PortRequest,
-    RefusedTuples, RemoveQuery, ReplicaRange, ScaleService as ScaleRequest, ServiceName, ServiceStatus,
-    StaticMapping, SwitchName, Translation, TranslationStatus, operation,
+    AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, HandoverPhase, HandoverStatus,
+    InstanceStatus, PortRequest, RefusedTuples, RemoveQuery, ReplicaRange, ScaleService as ScaleRequest,
+    ServiceName, ServiceStatus, StaticMapping, SwitchName, Translation, TranslationStatus, operation,
 };
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -239,6 +239,17 @@ const TRANSLATORS: &[Column] = &[
     Column::number("NO ROOM"),
 ];
 
+/// What became of the flows of drained instances.
+const HANDOVERS: &[Column] = &[
+    Column::flexible("INSTANCE", 10),
+    Column::text("HAND-OVER"),
+    Column::number("HANDED OVER"),
+    Column::number("KEPT"),
+    Column::number("LOST"),
+    Column::number("TAKEN OVER"),
+    Column::flexible("PROBLEM", 20),
+];
+
 /// Runs `service`. Leaves the texts of configurations in `texts` for diagnostics.
 pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     match &arguments.what {
@@ -371,6 +382,7 @@ fn report(status: &ServiceStatus, is_json: bool) {
     }
     let draining = status.instances.iter().filter(|instance| instance.draining).count() as u64;
     let rest = if draining > 0 { format!(", and {draining} that drain") } else { String::new() };
+    let rest = format!("{rest}{}", handed_over(status));
     let instances = count(status.replicas.into(), "instance");
     output::text(&format!("{} has {instances} at switch {}{rest}\n", status.name, status.switch));
 }
@@ -430,6 +442,11 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         output::text("\n");
         online::print(&Table { columns: TRANSLATORS, rows }, "the service has no instances");
     }
+    let rows: Vec<Vec<String>> = status.instances.iter().filter_map(handover_row).collect();
+    if !rows.is_empty() {
+        output::text("\n");
+        online::print(&Table { columns: HANDOVERS, rows }, "");
+    }
 }
 
 fn translator_row(instance: &InstanceStatus) -> Vec<String> {
@@ -443,6 +460,52 @@ fn translator_row(instance: &InstanceStatus) -> Vec<String> {
         None => row.extend(["-"; 5].map(String::from)),
     }
     row
+}
+
+/// What became of the flows of drained instances.
+fn handed_over(status: &ServiceStatus) -> String {
+    let all: Vec<&HandoverStatus> =
+        status.instances.iter().filter_map(|instance| instance.handover.as_ref()).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let sum = |figure: fn(&HandoverStatus) -> u64| grouped(all.iter().copied().map(figure).sum::<u64>());
+    let mut text = format!(": the state of {} flows was handed over", sum(|handover| handover.handed_over));
+    if all.iter().any(|handover| handover.phase == HandoverPhase::Failed) {
+        let flows: u64 =
+            status.instances.iter().filter(|there| there.handover.is_some()).map(|there| there.flows).sum();
+        text += &format!(", {} flows stay until they end or their time is over", grouped(flows));
+    }
+    if all.iter().any(|handover| handover.lost > 0) {
+        text += &format!(", that of {} was lost", sum(|handover| handover.lost));
+    }
+    for problem in all.iter().filter_map(|handover| handover.problem.as_ref()) {
+        text += &format!("\n{problem}");
+    }
+    text
+}
+
+/// The row of an instance whose flows were handed over, or that took flows over.
+fn handover_row(instance: &InstanceStatus) -> Option<Vec<String>> {
+    let taken_over = grouped(instance.taken_over);
+    let name = instance.name.to_string();
+    match &instance.handover {
+        Some(HandoverStatus { phase, handed_over, kept, lost, problem }) => {
+            let phase = match phase {
+                HandoverPhase::Waiting => "waits",
+                HandoverPhase::Running => "runs",
+                HandoverPhase::Done => "done",
+                HandoverPhase::Failed => "incomplete",
+            };
+            let counts = [*handed_over, *kept, *lost].map(grouped);
+            let problem = problem.clone().unwrap_or_else(|| "-".into());
+            Some([vec![name, phase.into()], counts.to_vec(), vec![taken_over, problem]].concat())
+        }
+        None if instance.taken_over > 0 => {
+            Some([name, "-".into(), "-".into(), "-".into(), "-".into(), taken_over, "-".into()].to_vec())
+        }
+        None => None,
+    }
 }
 
 /// The number of instances, with the range in which the load decides.

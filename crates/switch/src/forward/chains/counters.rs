@@ -29,7 +29,7 @@ impl HopCounters {
 
 /// What became of the packets of a chain in the switch, since it was created. Packets pass the switch between two functions:
 ///
-/// `entered + returned = sent + left + elsewhere + no_instance + congested + dropped`.
+/// `entered + returned = sent + left + elsewhere + no_instance + congested + dropped + waiting + overflowed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainBooks {
     /// Packets that entered the chain.
@@ -48,6 +48,10 @@ pub struct ChainBooks {
     pub congested: u64,
     /// Packets that functions dropped.
     pub dropped: u64,
+    /// Packets that wait because the state of their flow is handed over.
+    pub waiting: u64,
+    /// Packets that were lost because too many waited.
+    pub overflowed: u64,
 }
 
 impl AddAssign for ChainBooks {
@@ -60,5 +64,7 @@ impl AddAssign for ChainBooks {
         self.no_instance += other.no_instance;
         self.congested += other.congested;
         self.dropped += other.dropped;
+        self.waiting += other.waiting;
+        self.overflowed += other.overflowed;
     }
 }

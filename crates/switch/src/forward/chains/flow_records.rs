@@ -245,6 +245,13 @@ impl FlowRecords {
         }
     }
 
+    /// Notes which translator made the record at a place.
+    pub(super) fn set_learnt(&mut self, at: u32, learnt: Option<Learnt>) {
+        if let Some(words) = self.records.get_mut(at as usize) {
+            words[LEARNT] = Learnt::to_word(learnt);
+        }
+    }
+
     /// The hash and the version of the flow at a place; zero for none.
     #[inline(always)]
     pub(super) fn flow(&self, at: u32) -> (u64, u32) {

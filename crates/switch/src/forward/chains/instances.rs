@@ -84,7 +84,8 @@ impl Service {
         }
         self.slots = slots;
         self.destinations.clone_from(&plan.destinations);
-        self.translator = Translator::new(plan);
+        let moved = self.translator.take().map(|old| old.moved).unwrap_or_default();
+        self.translator = Translator::new(plan, moved);
         self.update_choices();
     }
 

@@ -79,7 +79,7 @@ impl Chains {
         now: u64,
     ) -> Result<u32, Reason> {
         let seconds = (now / 1_000_000_000) as u32;
-        let place = tuple.ends.and_then(|[source, _]| self.place(role, tuple.protocol, source));
+        let place = tuple.ends.and_then(|[source, _]| self.place(role, tuple, source));
         let found = match (role.reverse, place) {
             (Some(false), Some(EndPlace::Range(slot))) if slot != role.slot => Err(Refusal::OutOfRange),
             (Some(false), Some(EndPlace::Range(_))) => {
@@ -114,7 +114,7 @@ impl Chains {
                 usize::from(at) == hop && far == end_hash(tuple.protocol, source)
             }),
             // Towards the outside: from its range.
-            _ => match self.place(role, tuple.protocol, source) {
+            _ => match self.place(role, tuple, source) {
                 Some(EndPlace::Range(slot)) => slot == role.slot,
                 // The instance that gets the packets to a static mapping.
                 Some(EndPlace::Outside) => {
@@ -127,9 +127,9 @@ impl Chains {
         if is_allowed { Ok(()) } else { Err(Refusal::OutOfRange) }
     }
 
-    fn place(&self, role: Role, protocol: u8, end: FlowEnd) -> Option<EndPlace> {
+    fn place(&self, role: Role, tuple: &FlowTuple, end: FlowEnd) -> Option<EndPlace> {
         let service = self.services.get(usize::from(role.service))?.as_ref()?;
-        service.translator.as_ref()?.place(protocol, end)
+        service.translator.as_ref()?.place_in_flow(tuple, end)
     }
 
     fn is_first(&self, role: Role) -> bool {

@@ -2,6 +2,8 @@
 
 mod counters;
 mod flow_records;
+mod freeze;
+mod handover;
 mod identity;
 mod instances;
 mod leave;
@@ -12,6 +14,7 @@ mod translator;
 mod version;
 
 pub use counters::{ChainBooks, HopCounters};
+pub(crate) use identity::Identity;
 pub use instances::RefusedTuples;
 pub use plan::{
     ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan,

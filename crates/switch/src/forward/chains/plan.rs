@@ -36,6 +36,8 @@ pub struct ServicePlan {
 pub struct TranslationPlan {
     /// Packets from outside that are translated without an earlier packet from inside. One instance gets all of them.
     pub mappings: Vec<MappingPlan>,
+    /// Further ranges that instances, by their slots, hold for others that are not there.
+    pub held: Vec<(u8, RangePlan)>,
 }
 
 /// A static mapping of an outside address to an inside one.

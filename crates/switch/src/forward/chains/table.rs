@@ -5,6 +5,7 @@
 
 use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
+use super::freeze::Freeze;
 use super::identity::{Identity, MAX_LOOKUPS};
 use super::instances::{RefusedTuples, Service};
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
@@ -73,6 +74,8 @@ pub(crate) enum Step {
     Service(u16),
     /// Out of a translator, for which its headers are needed too.
     Leave(Identity),
+    /// Nowhere as long as its flow is frozen.
+    Hold(Identity),
 }
 
 /// The instance behind a port.
@@ -125,6 +128,8 @@ pub struct Chains {
     crowded: BTreeSet<PortKey>,
     /// Ports of instances that stand still.
     silent: BTreeSet<PortKey>,
+    /// Flows that wait.
+    pub(super) freeze: Option<Box<Freeze>>,
     seconds: u32,
 }
 
@@ -144,6 +149,7 @@ impl Chains {
             up: BTreeSet::new(),
             crowded: BTreeSet::new(),
             silent: BTreeSet::new(),
+            freeze: None,
             seconds: 0,
         }
     }
@@ -377,7 +383,7 @@ impl Chains {
 
     /// Sends a frame to a hop of its chain, or out of it.
     #[inline(always)]
-    fn deliver(
+    pub(super) fn deliver(
         &mut self,
         record: u32,
         hop: Option<usize>,
@@ -388,7 +394,7 @@ impl Chains {
         let (hash, number) = self.records.flow(record);
         let direction = usize::from(reverse);
         let Some(version) = self.versions.get_mut(number) else { return Step::LookUp };
-        let Some((hop, service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
+        let Some((hop, number_of_service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
             return match version.ends[direction] {
                 End::Port(port) => {
                     version.books.left += 1;
@@ -405,7 +411,14 @@ impl Chains {
         };
         let counters = version.counters.get_mut(hop).map(|both| &mut both[direction]);
         let mut slot = self.records.slot(record, hop);
-        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        let check = (hash >> 48) as u16;
+        let identity = Identity { record, check, hop: hop as u8, reverse, lookups };
+        if let Some(freeze) = &self.freeze
+            && freeze.holds(number_of_service, slot, Version::flow_hash(hash, number))
+        {
+            return Step::Hold(identity);
+        }
+        let service = self.services.get_mut(usize::from(number_of_service)).and_then(Option::as_mut);
         let service = service.and_then(|service| {
             if !service.is_up(slot) {
                 // No other instance could translate it.
@@ -429,8 +442,6 @@ impl Chains {
         version.books.sent += 1;
         counters.into_iter().for_each(|counters| counters.add(length));
         version.start_sample(hop, record, now);
-        let check = (hash >> 48) as u16;
-        let identity = Identity { record, check, hop: hop as u8, reverse, lookups };
         Step::To(instance.ports[direction], identity.to_tag())
     }
 

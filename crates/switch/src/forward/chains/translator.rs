@@ -1,9 +1,9 @@
 //! What a service translates addresses to: the ranges of its instances, and static mappings.
 
-use super::plan::{MappingPlan, ServicePlan};
+use super::plan::{MappingPlan, ServicePlan, TranslationPlan};
 use flow_table::{FlowEnd, FlowTuple};
 use packet::protocol;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Ports of one address that an instance translates to.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +55,19 @@ pub(super) struct Translator {
     slices: BTreeMap<u32, Vec<Slice>>,
     outside: MappedEnds,
     inside: MappedEnds,
+    /// The instances of flows, by their hashes, that were handed over while the rest of their range was not.
+    pub(super) moved: HashMap<u64, u8>,
 }
 
 impl Translator {
     /// `None` if the service is no translator.
-    pub(super) fn new(plan: &ServicePlan) -> Option<Self> {
-        let mappings = &plan.translation.as_ref()?.mappings;
+    pub(super) fn new(plan: &ServicePlan, moved: HashMap<u64, u8>) -> Option<Self> {
+        let TranslationPlan { mappings, held } = plan.translation.as_ref()?;
         let mut slices: BTreeMap<u32, Vec<Slice>> = BTreeMap::new();
-        for instance in &plan.instances {
-            if let Some(range) = instance.range {
-                let slice = Slice { first: range.first, last: range.last, slot: instance.slot };
-                slices.entry(range.address).or_default().push(slice);
-            }
+        let own = plan.instances.iter().filter_map(|instance| Some((instance.slot, instance.range?)));
+        for (slot, range) in own.chain(held.iter().copied()) {
+            let slice = Slice { first: range.first, last: range.last, slot };
+            slices.entry(range.address).or_default().push(slice);
         }
         slices.values_mut().for_each(|all| all.sort_unstable_by_key(|slice| slice.first));
         let ends = |end: fn(&MappingPlan) -> &FlowEnd| {
@@ -76,6 +77,7 @@ impl Translator {
             slices,
             outside: ends(|mapping| &mapping.outside),
             inside: ends(|mapping| &mapping.inside),
+            moved,
         })
     }
 
@@ -101,6 +103,15 @@ impl Translator {
         self.inside.contains(protocol, end).then_some(EndPlace::Inside)
     }
 
+    /// Where one end of a flow lies.
+    pub(super) fn place_in_flow(&self, tuple: &FlowTuple, end: FlowEnd) -> Option<EndPlace> {
+        let place = self.place(tuple.protocol, end);
+        match self.moved.get(&tuple.hash) {
+            Some(slot) if matches!(place, Some(EndPlace::Range(_))) => Some(EndPlace::Range(*slot)),
+            _ => place,
+        }
+    }
+
     /// Where a flow lies, which is the same for both directions, and its other end.
     pub(super) fn place_of_flow(&self, tuple: &FlowTuple) -> Option<(EndPlace, FlowEnd)> {
         let mut ends = tuple.ends?;
@@ -108,7 +119,7 @@ impl Translator {
         let [one, other] = ends;
         let places = [(one, other), (other, one)]
             .into_iter()
-            .filter_map(|(end, far)| Some((self.place(tuple.protocol, end)?, far)));
+            .filter_map(|(end, far)| Some((self.place_in_flow(tuple, end)?, far)));
         // Ranges first, then outside addresses.
         places.min_by_key(|(place, _)| match place {
             EndPlace::Range(_) => 0,
@@ -155,10 +166,13 @@ mod tests {
                     mapping(Some(6), end(9, 80), end(100, 8080)),
                     mapping(None, end(7, 0), end(70, 0)),
                 ],
+                held: Vec::new(),
             }),
         };
-        assert!(Translator::new(&ServicePlan { translation: None, ..plan.clone() }).is_none());
-        Translator::new(&plan).unwrap()
+        assert!(
+            Translator::new(&ServicePlan { translation: None, ..plan.clone() }, HashMap::new()).is_none()
+        );
+        Translator::new(&plan, HashMap::new()).unwrap()
     }
 
     #[test]

@@ -150,6 +150,12 @@ impl Versions {
         version.as_mut().filter(|version| version.number == number)
     }
 
+    /// The versions that a service is in.
+    pub(super) fn with_service(&self, service: u16) -> Vec<u32> {
+        let versions = self.places.iter().filter_map(|(_, version)| version.as_ref());
+        versions.filter(|version| version.hops.contains(&service)).map(|version| version.number).collect()
+    }
+
     /// The services of a version.
     pub(super) fn hops(&self, number: u32) -> Option<&[u16]> {
         self.get(number).map(|version| version.hops.as_ref())

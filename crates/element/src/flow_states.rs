@@ -1,0 +1,114 @@
+//! The state of flows that elements hand over to an element of the same configuration in another box.
+//!
+//! The state of one flow is a [`FlowState`]: bytes in a format that has a name and a version. Whoever imports it trusts none of
+//! them. An element without this contract keeps no state of flows, or loses it with its box.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::context::Context;
+
+/// The longest state of one flow in one element, in bytes.
+pub const MAX_FLOW_STATE: usize = 4096;
+
+/// The addresses and ports by which a flow over IPv4 is known, which are the same for both directions: the lower end is first.
+///
+/// ICMP echo messages have their identifier as both ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowTuple {
+    /// The protocol, as in the IP header.
+    pub protocol: u8,
+    /// Addresses and ports.
+    pub ends: [(u32, u16); 2],
+}
+
+impl FlowTuple {
+    /// The tuple of a flow between two ends.
+    pub fn new(protocol: u8, one: (u32, u16), other: (u32, u16)) -> FlowTuple {
+        FlowTuple { protocol, ends: if one <= other { [one, other] } else { [other, one] } }
+    }
+}
+
+/// The tuples of one flow: a translated flow has one on each side.
+pub type FlowTuples = [FlowTuple; 2];
+
+/// What becomes of an element's state of flows when these go on in another box.
+pub enum FlowKeeping<'a> {
+    /// It keeps none that a flow depends on.
+    Nothing,
+    /// It keeps some, and cannot hand it over.
+    Lost,
+    /// It hands it over.
+    HandedOver(&'a mut dyn FlowStates),
+}
+
+/// Why an element does not take the state of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportError {
+    /// Its format or version is another one.
+    Format,
+    /// The bytes are no state of a flow, or not one of this configuration.
+    Malformed,
+    /// Another flow has the addresses and ports.
+    Taken,
+    /// There is no room.
+    NoRoom,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ImportError::Format => "the state has an unknown format or version",
+            ImportError::Malformed => "the state does not fit the configuration",
+            ImportError::Taken => "another flow has the addresses and ports",
+            ImportError::NoRoom => "there is no room for the flow",
+        })
+    }
+}
+
+/// The state of one flow in one element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowState {
+    /// The element's name.
+    pub element: String,
+    /// The name of the format.
+    pub format: String,
+    /// The version of the format.
+    pub version: u32,
+    /// The addresses and ports of the flow.
+    pub tuples: FlowTuples,
+    /// The state: at most [`MAX_FLOW_STATE`] bytes.
+    pub payload: Vec<u8>,
+}
+
+/// An element's state of flows.
+pub trait FlowStates {
+    /// The name and the version of the format. The version changes with any change of the bytes or their meaning.
+    fn format(&self) -> (&'static str, u32);
+
+    /// The next flow at or after a position, and the position after it. Positions begin with zero, and no flow that stays in the
+    /// element is left out.
+    fn next(&self, position: u64) -> Option<(u64, FlowTuples)>;
+
+    /// The tuples of the flow that is known by this one.
+    fn find(&self, tuple: FlowTuple) -> Option<FlowTuples>;
+
+    /// Removes the flow that is known by this tuple. Returns its state.
+    fn export(&mut self, tuple: FlowTuple, cx: &Context) -> Option<(FlowTuples, Vec<u8>)>;
+
+    /// Takes a flow over. The bytes may be anything. Nothing changes on failure.
+    fn import(&mut self, tuples: FlowTuples, payload: &[u8], cx: &Context) -> Result<(), ImportError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_have_one_tuple() {
+        let (one, other) = ((0x0a00_0001, 9), (0x0a00_0002, 1));
+        assert_eq!(FlowTuple::new(6, one, other), FlowTuple::new(6, other, one));
+        assert_ne!(FlowTuple::new(6, one, other), FlowTuple::new(17, other, one));
+    }
+}

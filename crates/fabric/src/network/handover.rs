@@ -1,0 +1,394 @@
+//! Which flows are handed over from one instance of a service to others, and where the ranges of translators are meanwhile.
+//!
+//! An instance that is drained hands over all of its flows. If the service is a translator, its range goes with them to one
+//! instance, and comes back when the instance with this range is there again. That one gets no new flows before: it could
+//! translate them to addresses and ports that others still have.
+
+use super::attach::Network;
+use super::flows::steering;
+use super::handover_record::Holder;
+use super::records::SwitchRecord;
+use crate::error::OperationError;
+use boundary::StateTuple;
+use model::{AddressRange, BoxName, HandoverPhase, HandoverStatus, ServiceName, SwitchName};
+use protocol::fabric::ServiceDefinition;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use switch::{FlowEnd, FlowTuple, PortId, Steering};
+
+/// The time between two attempts to hand over the flows of a range.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Records that are looked at at once for flows without state.
+const RECORDS_AT_ONCE: usize = 1 << 14;
+
+/// Flows to hand over.
+#[derive(Clone, Debug)]
+pub(crate) struct HandoverWork {
+    pub(crate) switch: SwitchName,
+    pub(crate) service: ServiceName,
+    /// The instance that has them.
+    pub(crate) from: BoxName,
+    /// The instance that gets them; `None` if each flow has one of its own.
+    pub(crate) to: Option<BoxName>,
+    /// The range of the flows; `None` for all flows of the instance.
+    pub(crate) range: Option<AddressRange>,
+}
+
+/// A flow has begun again at another instance, so that its state is out of date.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Elsewhere;
+
+/// What is to be done now.
+#[derive(Debug)]
+pub(crate) enum NextHandover {
+    Work(HandoverWork),
+    /// Instances that do not run have flows to hand over or to take over.
+    Later,
+    Nothing,
+}
+
+/// Packets that an instance had been given when its flows were frozen: by port, what it must have taken since.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenPackets(Vec<(PortId, u64)>);
+
+/// The service of a work, its number and the slots of its instances.
+fn service_of<'a>(
+    record: &'a SwitchRecord,
+    work: &HandoverWork,
+) -> Option<(&'a ServiceDefinition, u16, &'a BTreeMap<BoxName, u8>)> {
+    let services = &record.services.definition.services;
+    let service = services.iter().find(|service| service.name == work.service)?;
+    let number = *record.services.services.get(&work.service)?;
+    Some((service, number, record.services.slots.get(&work.service)?))
+}
+
+fn flow_tuple(steering: &Steering, tuple: &StateTuple) -> FlowTuple {
+    let end = |(address, port)| FlowEnd { address, port };
+    steering.flow_tuple(tuple.protocol, tuple.ends.map(end))
+}
+
+/// A hash by which the instance for a whole range is chosen.
+fn range_hash(range: AddressRange) -> u64 {
+    u64::from(range.address.to_bits()) << 16 | u64::from(range.first)
+}
+
+impl Network {
+    /// Tells from now on when there may be flows to hand over.
+    pub(crate) fn report_handovers(&mut self) -> Receiver<()> {
+        let (sender, receiver) = sync_channel(1);
+        self.handovers = Some(sender);
+        receiver
+    }
+
+    /// Tells that there may be flows to hand over.
+    pub(super) fn wake_handovers(&self) {
+        if let Some(sender) = &self.handovers {
+            // One message that waits is enough.
+            let _ = SyncSender::try_send(sender, ());
+        }
+    }
+
+    /// What is to be handed over next.
+    pub(crate) fn next_handover(&mut self) -> NextHandover {
+        let mut next = NextHandover::Nothing;
+        let mut ended = false;
+        for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
+            let Ok(steering) = steering(&record.name, runner) else { continue };
+            for service in &record.services.definition.services {
+                let number = record.services.services.get(&service.name).copied().unwrap_or(u16::MAX);
+                let slots = record.services.slots.get(&service.name);
+                let found = steering.chains().instances(number);
+                let is_up = |name: &BoxName| {
+                    let slot = slots.and_then(|slots| slots.get(name)).copied();
+                    found.iter().any(|instance| Some(instance.slot) == slot && instance.is_up)
+                };
+                let work = |from: &BoxName, to: Option<&BoxName>, range| HandoverWork {
+                    switch: record.name.clone(),
+                    service: service.name.clone(),
+                    from: from.clone(),
+                    to: to.cloned(),
+                    range,
+                };
+                for instance in service.instances.iter().filter(|instance| !instance.draining) {
+                    let Some(range) = instance.range else { continue };
+                    let key = (service.name.clone(), range);
+                    let Some(holder) = record.services.handover.holders.get(&key).and_then(|all| all.first())
+                    else {
+                        continue;
+                    };
+                    if holder.retry_at.is_some_and(|time| time > Instant::now()) {
+                        next = NextHandover::Later;
+                        continue;
+                    }
+                    let from = holder.name.clone();
+                    match (is_up(&from), is_up(&instance.name)) {
+                        (true, true) => {
+                            return NextHandover::Work(work(&from, Some(&instance.name), Some(range)));
+                        }
+                        // Its flows have ended with it.
+                        (false, _) => ended |= record.services.handover.release(&key, &from),
+                        (true, false) => next = NextHandover::Later,
+                    }
+                }
+                for instance in service.instances.iter().filter(|instance| instance.draining) {
+                    let status = record.services.handover.drained.get(&instance.name);
+                    if status.is_none_or(|status| status.phase != HandoverPhase::Waiting) {
+                        continue;
+                    }
+                    if !is_up(&instance.name) {
+                        next = NextHandover::Later;
+                        continue;
+                    }
+                    return NextHandover::Work(work(&instance.name, None, None));
+                }
+            }
+        }
+        if ended {
+            self.plan_all();
+        }
+        next
+    }
+
+    fn plan_all(&mut self) {
+        let names: Vec<SwitchName> = self.switch_names().cloned().collect();
+        for name in names {
+            let _ = self.plan_again(&name);
+        }
+    }
+
+    /// Begins to hand over the flows of an instance. A translator's flows all go to one instance, which is set then.
+    pub(crate) fn begin_handover(&mut self, work: &mut HandoverWork) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let steering = steering(&work.switch, runner)?;
+        let Some((service, number, slots)) = service_of(record, work) else { return Ok(()) };
+        if work.range.is_some() {
+            return Ok(());
+        }
+        let slot = slots.get(&work.from).copied().unwrap_or(u8::MAX);
+        let ranges = record.services.handover.ranges_of(service, &work.from);
+        if let Some(first) = ranges.first() {
+            let heir = steering.chains().heir(number, slot, range_hash(*first));
+            let heir = slots.iter().find(|(_, slot)| Some(**slot) == heir).map(|(name, _)| name.clone());
+            for range in ranges.into_iter().filter(|_| heir.is_some()) {
+                let holders =
+                    record.services.handover.holders.entry((work.service.clone(), range)).or_default();
+                if let Some(name) = heir.clone()
+                    && !holders.iter().any(|holder| holder.name == name)
+                {
+                    holders.push(Holder { name, owns: false, retry_at: None });
+                }
+            }
+            work.to = heir;
+        }
+        if let Some(status) = record.services.handover.drained.get_mut(&work.from) {
+            status.phase = HandoverPhase::Running;
+        }
+        Ok(())
+    }
+
+    /// The instances that get these flows; `Err` for those that have begun again at other instances.
+    pub(crate) fn heirs(
+        &mut self,
+        work: &HandoverWork,
+        groups: &[Vec<StateTuple>],
+    ) -> Result<Vec<Result<Option<BoxName>, Elsewhere>>, OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let steering = steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else {
+            return Ok(vec![Ok(None); groups.len()]);
+        };
+        let from = slots.get(&work.from).copied().unwrap_or(u8::MAX);
+        let is_elsewhere = |tuple: &StateTuple| {
+            steering.chains().is_elsewhere(number, flow_tuple(steering, tuple).hash, from)
+        };
+        let heir = |group: &Vec<StateTuple>| {
+            if work.to.is_some() {
+                return work.to.clone();
+            }
+            let heir = steering.chains().heir(number, from, flow_tuple(steering, group.first()?).hash)?;
+            slots.iter().find(|(_, slot)| **slot == heir).map(|(name, _)| name.clone())
+        };
+        let of_group = |group: &Vec<StateTuple>| match group.iter().any(is_elsewhere) {
+            true => Err(Elsewhere),
+            false => Ok(heir(group)),
+        };
+        Ok(groups.iter().map(of_group).collect())
+    }
+
+    /// Freezes flows of an instance: `None` for all. Returns what the instance was given before.
+    pub(crate) fn freeze(
+        &mut self,
+        work: &HandoverWork,
+        groups: Option<&[Vec<StateTuple>]>,
+    ) -> Result<Option<GivenPackets>, OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let ports = record.ports_of_instance(&work.service, &work.from);
+        let given = ports.into_iter().filter_map(|port| {
+            let progress = runner.progress(port)?;
+            Some((port, progress.taken + progress.waiting))
+        });
+        let given = GivenPackets(given.collect());
+        let steering = steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
+        let is_frozen = match (groups, slots.get(&work.from)) {
+            (Some(groups), _) => {
+                let hashes = groups.iter().flatten().map(|tuple| flow_tuple(steering, tuple).hash).collect();
+                steering.chains_mut().freeze_flows(number, hashes)
+            }
+            (None, Some(slot)) => steering.chains_mut().freeze_instance(number, *slot),
+            (None, None) => false,
+        };
+        Ok(is_frozen.then_some(given))
+    }
+
+    /// Whether an instance has taken all that it was given.
+    pub(crate) fn has_taken(
+        &mut self,
+        work: &HandoverWork,
+        given: &GivenPackets,
+    ) -> Result<bool, OperationError> {
+        let (_, runner) = self.record_and_runner(&work.switch)?;
+        let has_taken = |(port, count): &(PortId, u64)| {
+            runner.progress(*port).is_none_or(|progress| progress.taken >= *count)
+        };
+        Ok(given.0.iter().all(has_taken))
+    }
+
+    /// Takes all that an instance has sent.
+    pub(crate) fn collect_from(&mut self, work: &HandoverWork) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let ports = record.ports_of_instance(&work.service, &work.from);
+        ports.into_iter().for_each(|port| runner.collect(port));
+        Ok(())
+    }
+
+    /// Assigns flows to the instances that have their state.
+    pub(crate) fn reassign(
+        &mut self,
+        work: &HandoverWork,
+        moved: &[(Vec<StateTuple>, BoxName)],
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let steering = steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else { return Ok(()) };
+        let slot = |name: &BoxName| slots.get(name).copied();
+        let mut counts: BTreeMap<BoxName, u64> = BTreeMap::new();
+        for (group, to) in moved {
+            if let (Some(from), Some(slot)) = (slot(&work.from), slot(to)) {
+                for tuple in group {
+                    let flow = flow_tuple(steering, tuple);
+                    steering.chains_mut().reassign(number, &flow, (from, slot));
+                }
+                *counts.entry(to.clone()).or_default() += 1;
+            }
+        }
+        let handover = &mut record.services.handover;
+        for (name, count) in counts {
+            *handover.taken_over.entry(name).or_default() += count;
+        }
+        if let Some(status) = handover.drained.get_mut(&work.from) {
+            status.handed_over += moved.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Assigns the flows without state. `at`: where to go on. Returns whether there are more.
+    pub(crate) fn reassign_rest(
+        &mut self,
+        work: &HandoverWork,
+        at: usize,
+    ) -> Result<Option<usize>, OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let steering = steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
+        let Some(from) = slots.get(&work.from).copied() else { return Ok(None) };
+        let to = work.to.as_ref().and_then(|to| slots.get(to)).copied();
+        let mut instances = steering.chains().instances(number).into_iter();
+        if instances.any(|instance| instance.slot == from && instance.flows == 0) {
+            // Packets from outside of a translator follow their range.
+            return Ok(None);
+        }
+        let end = at + RECORDS_AT_ONCE;
+        Ok(steering.chains_mut().reassign_rest((number, from), to, at..end).then_some(end))
+    }
+
+    /// Lets the frames of frozen flows go on. Returns how many wait.
+    pub(crate) fn thaw(&mut self, switch: &SwitchName, is_forced: bool) -> Result<usize, OperationError> {
+        let (_, runner) = self.record_and_runner(switch)?;
+        let steering = steering(switch, runner)?;
+        steering.chains_mut().thaw(is_forced);
+        Ok(steering.chains().held())
+    }
+
+    /// Notes how a hand-over ended, and what was not handed over.
+    pub(crate) fn end_handover(
+        &mut self,
+        work: &HandoverWork,
+        (kept, lost): (u64, u64),
+        problem: Option<String>,
+    ) -> Result<Option<HandoverStatus>, OperationError> {
+        let (record, _) = self.record_and_runner(&work.switch)?;
+        let ranges = service_of(record, work)
+            .map_or_else(Vec::new, |(service, ..)| record.services.handover.ranges_of(service, &work.from));
+        let is_draining = service_of(record, work).is_some_and(|(service, ..)| {
+            let mut instances = service.instances.iter();
+            instances.any(|instance| instance.name == work.from && instance.draining)
+        });
+        let handover = &mut record.services.handover;
+        let is_done = problem.is_none() && kept == 0;
+        let status = handover.drained.get_mut(&work.from).map(|status| {
+            status.phase = if is_done { HandoverPhase::Done } else { HandoverPhase::Failed };
+            (status.kept, status.lost, status.problem) = (kept, status.lost + lost, problem);
+            status.clone()
+        });
+        if !is_draining {
+            // It is wanted again, and gets its flows back.
+            handover.drained.remove(&work.from);
+        }
+        if is_done {
+            match (&work.range, &work.to) {
+                (Some(range), _) => {
+                    handover.release(&(work.service.clone(), *range), &work.from);
+                }
+                (None, Some(to)) => {
+                    for range in ranges {
+                        let key = (work.service.clone(), range);
+                        let holders = handover.holders.entry(key).or_default();
+                        holders.retain(|holder| holder.name != work.from && holder.name != *to);
+                        holders.push(Holder { name: to.clone(), owns: true, retry_at: None });
+                    }
+                }
+                (None, None) => {}
+            }
+        } else if let Some(range) = work.range {
+            let holders = handover.holders.get_mut(&(work.service.clone(), range));
+            let holder = holders.and_then(|all| all.iter_mut().find(|holder| holder.name == work.from));
+            holder.into_iter().for_each(|holder| holder.retry_at = Some(Instant::now() + RETRY_INTERVAL));
+        }
+        let is_whole = handover
+            .holders
+            .iter()
+            .filter(|((service, _), _)| *service == work.service)
+            .all(|(_, holders)| holders.iter().all(|holder| holder.owns));
+        self.plan_again(&work.switch)?;
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        if is_whole && let Some((_, number, _)) = service_of(record, work) {
+            steering(&work.switch, runner)?.chains_mut().forget_moved(number);
+        }
+        // Instances that wait for their ranges may have them now.
+        self.wake_handovers();
+        Ok(status)
+    }
+}
+
+impl SwitchRecord {
+    /// The ports through which an instance gets the packets of chains.
+    fn ports_of_instance(&self, service: &ServiceName, name: &BoxName) -> Vec<PortId> {
+        let found = self.services.definition.services.iter().find(|found| found.name == *service);
+        let faces = found.into_iter().flat_map(|service| service.faces.ports());
+        let ports = faces.filter_map(|port| self.ports.get(&format!("{name}.{port}").parse().ok()?));
+        ports.map(|port| port.id).collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! The state of flows is handed over under traffic, on a fabric with boxes that run configurations.
+
+mod support;
+
+use model::{EventKind, HandoverPhase, HandoverStatus, InstanceStatus};
+use protocol::fabric::{ServiceDefinition, orders};
+use support::{TestBed, chain, service};
+
+/// A source of UDP packets of some hundred flows, as many as the handler `limit` says.
+const SOURCE: &str = "
+    s :: RatedSource(LENGTH 18, RATE 10000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
+    -> SetRandIPAddress(10.0.0.0/24) -> StoreIPAddress(src) -> SetIPChecksum -> SetUDPChecksum
+    -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0);
+    FromDevice(0) -> back :: Counter -> Discard;";
+const SINK: &str = "FromDevice(0) -> got :: Counter -> EtherMirror -> Strip(14) -> CheckIPHeader -> IPMirror -> Unstrip(14) -> ToDevice(0);";
+/// Lets replies pass only if it saw the packet. Packets wait in a queue before.
+const FIREWALL: &str = "
+    f :: IPRewriter(keep 0 1, drop);
+    FromDevice(0) -> Queue(1000) -> Unqueue -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
+    FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
+/// Keeps state that it cannot hand over.
+const HOSTS: &str = "
+    f :: IPAddrRewriter(keep 0 1, drop);
+    FromDevice(0) -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
+    FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
+/// Keeps no state.
+const COUNTER: &str = "FromDevice(0) -> out :: Counter -> ToDevice(1); FromDevice(1) -> ToDevice(0);";
+
+fn firewall(numbers: &[u16], draining: &[u16]) -> ServiceDefinition {
+    let names: Vec<String> = numbers.iter().map(|number| format!("fw-{number}")).collect();
+    let mut found = service("fw", "in=0,out=1", &names.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+    for (number, instance) in numbers.iter().zip(&mut found.instances) {
+        instance.draining = draining.contains(number);
+    }
+    found
+}
+
+fn instances(bed: &TestBed) -> Vec<InstanceStatus> {
+    bed.state().services[0].1.clone()
+}
+
+/// A source, a sink, and a chain through three instances that run this configuration.
+fn start(text: &str) -> TestBed {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for name in ["fw-1", "fw-2", "fw-3"] {
+        bed.run(name, 2, text, &[]);
+    }
+    bed.steer(vec![firewall(&[1, 2, 3], &[])], vec![chain(&["fw"])]).unwrap();
+    bed
+}
+
+fn steer(bed: &TestBed, numbers: &[u16], draining: &[u16]) {
+    bed.steer(vec![firewall(numbers, draining)], vec![chain(&["fw"])]).unwrap();
+}
+
+fn wait_for_handover(bed: &TestBed) -> Vec<HandoverStatus> {
+    let of_drained = |bed: &TestBed| -> Vec<HandoverStatus> {
+        instances(bed).into_iter().filter_map(|found| found.handover).collect()
+    };
+    bed.until("flows are handed over", |bed| {
+        of_drained(bed)
+            .iter()
+            .all(|status| !matches!(status.phase, HandoverPhase::Waiting | HandoverPhase::Running))
+    });
+    of_drained(bed)
+}
+
+/// No port lost a packet, and no chain either.
+fn nothing_is_lost(bed: &TestBed) {
+    let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&support::lan()).unwrap();
+    for (name, port) in ports {
+        assert!(port.counters.drops.is_empty(), "{name}: {:?}", port.counters.drops);
+    }
+    let state = bed.state();
+    assert!(state.chains[0].hops.iter().flat_map(|hop| hop.traffic).all(|traffic| traffic.lost == 0));
+    assert!(instances(bed).iter().all(|found| (found.lost, found.overruled) == (0, 0)));
+}
+
+/// Every reply needs the state of its flow, wherever that is.
+#[test]
+fn flows_move_under_traffic() {
+    let bed = start(FIREWALL);
+    bed.send(2000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+    let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+    let all: u64 = before.iter().sum();
+    assert!(all > 100 && before.iter().all(|flows| *flows > 20), "{before:?}");
+    for round in 0..6u16 {
+        // Fewer than fit a ring, at a rate that takes longer than the hand-over.
+        bed.send(2000);
+        // Two of three go, and others come.
+        let stays = round % 3 + 1;
+        let go: Vec<u16> = (1..=3).filter(|number| *number != stays).collect();
+        steer(&bed, &[1, 2, 3], &go);
+        for status in wait_for_handover(&bed) {
+            assert_eq!((status.phase, status.kept, status.lost), (HandoverPhase::Done, 0, 0), "{status:?}");
+        }
+        let flows: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+        let sum: u64 = flows.iter().sum();
+        assert!(sum >= all && flows[usize::from(stays) - 1] == sum, "{flows:?}");
+        let expected = 2000 * (u64::from(round) + 2);
+        bed.until("replies come", |bed| bed.read("source", "back.count") == expected);
+        steer(&bed, &[1, 2, 3], &[]);
+    }
+    let sizes: Vec<u64> = (1..=3).map(|number| bed.read(&format!("fw-{number}"), "f.table_size")).collect();
+    assert_eq!((sizes[0], sizes[1]), (0, 0));
+    assert!(sizes[2] >= all, "{sizes:?}");
+    nothing_is_lost(&bed);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn elements_that_lose_flows_keep_them() {
+    let bed = start(HOSTS);
+    bed.send(1000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 1000);
+    let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+    steer(&bed, &[1, 2, 3], &[2]);
+    let status = wait_for_handover(&bed).remove(0);
+    assert_eq!((status.phase, status.handed_over, status.lost), (HandoverPhase::Failed, 0, 0));
+    assert_eq!(status.problem.as_deref(), Some("its elements cannot hand over the state of flows: f"));
+    assert_eq!(instances(&bed).iter().map(|found| found.flows).collect::<Vec<_>>(), before);
+    let events = bed.0.ask(orders::Events { after: 0, most: 1000 }).unwrap().events;
+    let kept: Vec<&str> = events
+        .iter()
+        .filter(|event| event.kind == EventKind::StateKept)
+        .map(|event| event.message.as_str())
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            "not all flows of instance fw-2 of service fw were handed over: its elements cannot hand over the state of flows: f; flows stay there"
+        ]
+    );
+    bed.send(1000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+    nothing_is_lost(&bed);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn flows_without_state_go_on_at_once() {
+    let bed = start(COUNTER);
+    bed.send(2000);
+    steer(&bed, &[1, 2, 3], &[1, 3]);
+    for status in wait_for_handover(&bed) {
+        assert_eq!(status, HandoverStatus { phase: HandoverPhase::Done, ..HandoverStatus::default() });
+    }
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+    let flows: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+    assert_eq!((flows[0], flows[2]), (0, 0));
+    nothing_is_lost(&bed);
+    bed.0.ask(orders::End {}).unwrap();
+}
