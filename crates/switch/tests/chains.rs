@@ -524,7 +524,7 @@ fn packets_that_are_passed_on_together_go_as_each_would_alone() {
         }
         if round == 30 {
             // An instance goes, so packets change their way in the middle of batches.
-            beds.each_mut().map(|bed| bed.steering.flush_port(port(1, 0, false)));
+            beds.iter_mut().for_each(|bed| bed.steering.flush_port(port(1, 0, false)));
         }
     }
     assert!(left > 3000, "{left}");
