@@ -19,6 +19,7 @@ mod build;
 mod check;
 mod configure_order;
 mod connection;
+mod counts;
 mod deliver;
 mod diagnostics;
 mod flow_states;
