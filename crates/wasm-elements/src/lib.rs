@@ -1,6 +1,6 @@
 //! The element `Wasm`, which runs network functions in WebAssembly.
 //!
-//! The interpreter is wasmi. A module sees its own memory and what [`host`] gives it, and nothing else. The element copies a
+//! The interpreter is wasmi. A module sees its own memory and what `host` gives it, and nothing else. The element copies a
 //! packet into the module's memory, calls it, and copies what it changed back.
 //!
 //! Invariants:

@@ -176,10 +176,8 @@ impl Wasm {
         });
         match result {
             Ok(Answer::Output(output)) => {
-                if instance.packet() != packet.data() {
-                    if !set(&mut packet, instance.packet()) {
-                        return cx.drop(packet, Reason::NO_BUFFER);
-                    }
+                if instance.packet() != packet.data() && !set(&mut packet, instance.packet()) {
+                    return cx.drop(packet, Reason::NO_BUFFER);
                 }
                 if !instance.host_ref().lines.is_empty() {
                     flush(instance, cx);
