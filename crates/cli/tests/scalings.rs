@@ -51,7 +51,7 @@ struct TestNetwork {
 }
 
 impl TestNetwork {
-    fn new() -> TestNetwork {
+    fn new(sandbox: &str) -> TestNetwork {
         let [clients, server, middle] = [(); 3].map(|()| Network::new());
         let ends = [
             (&clients, "10.0.0.2/24", CLIENT_MAC, "198.51.100.2", INNER_MAC),
@@ -72,7 +72,7 @@ impl TestNetwork {
                 format!("neigh add {far} lladdr {gateway} dev eth0"),
             ]));
         }
-        let daemon = middle.inside(|| Daemon::start("scalings"));
+        let daemon = middle.inside(|| Daemon::start(&format!("scalings-{sandbox}")));
         daemon.check(&["switch", "create", "lan", "--mode", "steering"], 0, &[]);
         for side in ["port0", "port1"] {
             daemon.check(&["port", "add", "lan", side, "--driver", "af_packet", "--device", side], 0, &[]);
@@ -84,7 +84,7 @@ impl TestNetwork {
             "nat",
             &path,
             "--sandbox",
-            "process",
+            sandbox,
             "--faces",
             "in=0,out=1",
             "--translate",
@@ -175,12 +175,22 @@ fn tcp_counters(network: &Network) -> [u64; 2] {
 
 #[test]
 fn connections_survive_scalings() {
-    if !require(Capability::Root) {
-        return;
+    if require(Capability::Root) {
+        check_scalings("process");
     }
+}
+
+#[test]
+fn connections_survive_scalings_of_virtual_machines() {
+    if require(Capability::Root) && require(Capability::Kvm) {
+        check_scalings("vm");
+    }
+}
+
+fn check_scalings(sandbox: &str) {
     let rounds: u64 =
         std::env::var("CLICKBOX_TEST_SCALINGS").map_or(20, |text| text.parse().expect("a number"));
-    let network = TestNetwork::new();
+    let network = TestNetwork::new(sandbox);
     let (stop, progress, short) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let listener = network.server.inside(|| TcpListener::bind(SERVER)).expect("a listener");
     listener.set_nonblocking(true).expect("an option");

@@ -494,7 +494,7 @@ fn packets_that_are_passed_on_together_go_as_each_would_alone() {
                 1 => port(0, 0, true),
                 _ => PortId(100 + ((at.0 - 100) ^ 1)),
             };
-            if random.next() % 4 == 0 {
+            if random.next().is_multiple_of(4) {
                 packets.iter_mut().step_by(7).for_each(|(tag, _)| *tag ^= 1 << (random.next() % 60));
             }
             let by_itself = |bed: &mut TestBed, (tag, length): &(u64, u32)| {
