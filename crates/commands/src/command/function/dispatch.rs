@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::{build, new, test};
 use crate::error::CommandError;
 
-/// Write network functions in Rust, WebAssembly, C or Python, and build them.
+/// Write network functions in Rust, WebAssembly, C or Python.
 ///
 /// In Rust, a function is a crate with a class of its own, which configurations use like any element. Its image runs in boxes in
 /// place of the built-in one: `clickbox create NAME --image FILE`. In WebAssembly, it is a module that the element Wasm runs, in an
