@@ -26,7 +26,7 @@ const OUTER_MAC: &str = "02:01:00:00:00:02";
 const SERVER: &str = "198.51.100.2:7000";
 
 /// How long a connection may stand still. TCP repeats what was lost, so that losses cost time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A NAT behind a filter that knows connections.
 fn nat() -> String {
@@ -110,7 +110,7 @@ impl TestNetwork {
             if service["instances"].as_array().is_some_and(|instances| done(instances)) {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "{what}: {service}\n{}", self.daemon.run(&["events"]).1);
+            assert!(begin.elapsed() < STALL_TIMEOUT, "{what}: {service}\n{}", self.daemon.run(&["events"]).1);
         }
     }
 }
@@ -131,7 +131,7 @@ fn echo(mut stream: TcpStream) {
 fn converse(number: usize, chunks: u64, stop: &AtomicBool, progress: &AtomicU64) -> u64 {
     let mut stream =
         TcpStream::connect(SERVER).unwrap_or_else(|error| panic!("connection {number}: {error}"));
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(STALL_TIMEOUT)).expect("a timeout");
     stream.set_nodelay(true).expect("an option");
     let mut bytes = vec![0; CHUNK];
     let mut back = vec![0; CHUNK];

@@ -1,6 +1,6 @@
 //! The state of flows that elements hand over to an element of the same configuration in another box.
 //!
-//! The state of one flow is a [`FlowState`]: bytes in a format that has a name and a version. Whoever imports it trusts none of
+//! The state of one flow is a [`FlowState`]: bytes in a format that has a name and a version. The importer trusts none of
 //! them. An element without this contract keeps no state of flows, or loses it with its box.
 
 use alloc::string::String;
@@ -12,7 +12,7 @@ use crate::context::Context;
 /// The longest state of one flow in one element, in bytes.
 pub const MAX_FLOW_STATE: usize = 4096;
 
-/// The addresses and ports by which a flow over IPv4 is known, which are the same for both directions: the lower end is first.
+/// The addresses and ports of a flow over IPv4, equal for both directions: the lower end is first.
 ///
 /// ICMP echo messages have their identifier as both ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

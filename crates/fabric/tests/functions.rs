@@ -449,7 +449,7 @@ fn a_service_that_changes_lets_its_functions_go() {
     bed.until("the socket is closed", |bed| bed.socket.try_connect().is_none());
 }
 
-/// No more functions join than the service has places, whoever asks and whenever.
+/// No more functions join than the service has places.
 #[test]
 fn a_service_has_a_number_of_places() {
     let bed = TestBed::new("places", "in=0", &[]);

@@ -90,7 +90,7 @@ impl Router {
         list
     }
 
-    /// All tuples by which elements know a flow.
+    /// All tuples that elements know for a flow.
     fn related(&self, tuples: &[FlowTuple], stateful: &[usize]) -> Vec<FlowTuple> {
         let mut group: Vec<FlowTuple> = Vec::new();
         let add = |group: &mut Vec<FlowTuple>, tuples: &[FlowTuple]| {

@@ -101,7 +101,7 @@ struct Handover<'a> {
 }
 
 impl Fabric {
-    /// Starts the thread that does so. It ends with the thread that moves packets.
+    /// Starts the thread that hands flows over. It ends with the thread that moves packets.
     pub(super) fn start_handovers(&self) -> io::Result<()> {
         let Ok(receiver) = self.network(crate::network::Network::report_handovers) else { return Ok(()) };
         let state = Arc::downgrade(&self.0);

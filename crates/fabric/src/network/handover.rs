@@ -69,7 +69,7 @@ fn flow_tuple(steering: &Steering, tuple: &StateTuple) -> FlowTuple {
     steering.flow_tuple(tuple.protocol, tuple.ends.map(end))
 }
 
-/// A hash by which the instance for a whole range is chosen.
+/// The hash that chooses the instance for a whole range.
 fn range_hash(range: AddressRange) -> u64 {
     u64::from(range.address.to_bits()) << 16 | u64::from(range.first)
 }

@@ -68,18 +68,13 @@ impl HandoverRecord {
         self.holders.retain(|_, holders| !holders.is_empty());
     }
 
-    /// The ranges that an instance of a translator has, and whether they are its own.
+    /// The ranges that an instance of a translator has, and those that it holds for others.
     pub(super) fn ranges_of(&self, service: &ServiceDefinition, name: &BoxName) -> Vec<AddressRange> {
         let instance = service.instances.iter().find(|instance| instance.name == *name);
         let own = instance.and_then(|instance| instance.range).filter(|range| !self.is_away(service, *range));
-        own.into_iter().chain(self.held_by(&service.name, name)).collect()
-    }
-
-    /// The ranges that an instance holds for others.
-    fn held_by(&self, service: &ServiceName, name: &BoxName) -> impl Iterator<Item = AddressRange> {
-        let owns = |holders: &Vec<Holder>| holders.iter().any(|holder| holder.owns && holder.name == *name);
-        let held = self.holders.iter().filter(move |((of, _), holders)| of == service && owns(holders));
-        held.map(|((_, range), _)| *range).collect::<Vec<_>>().into_iter()
+        let owns = |holders: &[Holder]| holders.iter().any(|holder| holder.owns && holder.name == *name);
+        let held = self.holders.iter().filter(|((of, _), holders)| *of == service.name && owns(holders));
+        own.into_iter().chain(held.map(|((_, range), _)| *range)).collect()
     }
 
     /// Whether another instance than its own has a range.

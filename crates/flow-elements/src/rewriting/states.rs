@@ -40,7 +40,7 @@ const MAX_PERIOD: u64 = 365 * 24 * 3600 * 1000;
 pub(crate) struct RewriterStates(pub(crate) Rc<Flows>);
 
 /// A flow as it is handed over.
-struct State {
+struct MappingState {
     from: Ip4Flow,
     to: Ip4Flow,
     mapping: Mapping,
@@ -112,7 +112,7 @@ fn encode(from: Ip4Flow, to: Ip4Flow, mapping: &Mapping, now: u64) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<State, ImportError> {
+fn decode(bytes: &[u8]) -> Result<MappingState, ImportError> {
     let mut fields = Fields(bytes);
     let (from, to) = (fields.flow()?, fields.flow()?);
     let outputs = [fields.u16()?, fields.u16()?];
@@ -140,7 +140,7 @@ fn decode(bytes: &[u8]) -> Result<State, ImportError> {
     mapping.shifts = (count > 0).then(|| Box::new(shifts));
     (mapping.progress, mapping.reply_annotation, mapping.guaranteed) =
         (progress, reply_annotation, guaranteed);
-    Ok(State { from, to, mapping, left })
+    Ok(MappingState { from, to, mapping, left })
 }
 
 /// The tuple of a flow's packets with this key. A ping has its identifier at both ends.
@@ -229,7 +229,7 @@ impl FlowStates for RewriterStates {
     }
 
     fn import(&mut self, tuples: FlowTuples, payload: &[u8], cx: &Context) -> Result<(), ImportError> {
-        let State { from, to, mut mapping, left } = decode(payload)?;
+        let MappingState { from, to, mut mapping, left } = decode(payload)?;
         let map = self.0.key_fields.map(mapping.protocol).ok_or(ImportError::Malformed)?;
         let has_output = |output: &u16| usize::from(*output) < self.0.outputs;
         let is_ping = self.0.key_fields == KeyFields::Ping;

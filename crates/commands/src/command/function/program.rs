@@ -18,7 +18,7 @@ const MANIFEST: &str = "function.toml";
 /// What the test of a new project prints: the counters of its function on the capture that comes with it.
 const EXPECTED: &str = "passed 500\nexpired 0\n";
 
-/// Checks the syntax of files. `compileall` would leave files of its own.
+/// Checks the syntax of files. `compileall` would leave compiled files behind.
 const CHECK: &str = "import ast, sys; [ast.parse(open(name, 'rb').read(), name) for name in sys.argv[1:]]";
 
 /// The language of a function that is a program.
