@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use support::Daemon;
 use support::planes::Planes;
+use support::{Daemon, wait};
 use test_support::{Capability, require, skip};
 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/c");
@@ -22,15 +22,6 @@ const SOURCE: &str = "
     -> SetRandIPAddress(10.0.0.0/27) -> StoreIPAddress(src) -> SetIPChecksum -> SetUDPChecksum
     -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0); FromDevice(0) -> Discard;\n";
 const SINK: &str = "FromDevice(0) -> got :: Counter -> Discard;\n";
-
-/// Waits until `done` returns true.
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn succeed(command: &mut Command) -> Output {
     let output = command.output().expect("the program starts");

@@ -2,8 +2,7 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-use support::Daemon;
+use support::{Daemon, wait};
 
 /// Sends UDP packets of 32 flows when it is told to, and counts those that come back.
 const SOURCE: &str = "
@@ -24,15 +23,6 @@ const JAIL: &str = "FromDevice(0) -> got :: Counter -> Discard;\n";
 fn count(daemon: &Daemon, handler: &str) -> u64 {
     let (code, text) = daemon.run(&["read", handler]);
     text.trim().parse().unwrap_or_else(|_| panic!("{handler}: {code} {text}"))
-}
-
-/// Waits until `done` returns true.
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-use support::Daemon;
+use support::{Daemon, wait};
 
 /// Sends UDP packets of 64 clients, and answers as a server on port 5353.
 const CLIENTS: &str = "
@@ -39,14 +38,6 @@ const MAPPING: &str = "udp 203.0.113.1:53 -> 10.0.0.5:5353";
 fn count(daemon: &Daemon, handler: &str) -> u64 {
     let (code, text) = daemon.run(&["read", handler]);
     text.trim().parse().unwrap_or_else(|_| panic!("{handler}: {code} {text}"))
-}
-
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

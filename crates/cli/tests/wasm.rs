@@ -5,8 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
-use support::Daemon;
+use support::{Daemon, wait};
 use test_support::{Capability, require};
 
 /// Sends UDP packets when it is told to.
@@ -15,15 +14,6 @@ const SOURCE: &str = "
     -> SetUDPChecksum -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0);
     FromDevice(0) -> Discard;\n";
 const SINK: &str = "FromDevice(0) -> got :: Counter -> Discard;\n";
-
-/// Waits until `done` returns true.
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn clickbox(words: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_clickbox")).args(words).output().expect("it ends");

@@ -145,6 +145,15 @@ impl Daemon {
     }
 }
 
+/// Waits until `done` returns true.
+pub(crate) fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A memory figure of a process, in kilobytes.
 pub(crate) fn kilobytes(process: u64, figure: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process");
