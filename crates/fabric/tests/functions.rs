@@ -243,6 +243,7 @@ fn a_function_that_vanishes_loses_only_what_it_has() {
     bed.until("the switch knows", |bed| bed.up() == [true, false]);
     bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400 + passed);
     assert_eq!(bed.port("nf-2.0"), (forwarded[1], forwarded[1] + waiting, drops("down", waiting)));
+    bed.until("the event is recorded", |bed| !bed.events(EventKind::FunctionDetached).is_empty());
     let left = bed.events(EventKind::FunctionDetached);
     let expected = format!("nf-2 left service nf: its process ended or left; {waiting} packets were lost");
     assert!(left.len() == 1 && left[0].contains(&expected), "{left:?}");
