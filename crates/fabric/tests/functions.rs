@@ -175,9 +175,16 @@ impl TestBed {
         }
     }
 
-    fn events(&self, kind: EventKind) -> Vec<String> {
-        let page = self.client.ask(orders::Events { after: 0, most: 1000 }).unwrap();
-        page.events.into_iter().filter(|event| event.kind == kind).map(|event| event.message).collect()
+    /// The events about functions that left, once at least `count` are recorded: the switch shows an
+    /// instance as down before that.
+    fn detached(&self, count: usize) -> Vec<String> {
+        let read = |bed: &Self| -> Vec<String> {
+            let page = bed.client.ask(orders::Events { after: 0, most: 1000 }).unwrap();
+            let left = page.events.into_iter().filter(|event| event.kind == EventKind::FunctionDetached);
+            left.map(|event| event.message).collect()
+        };
+        self.until("the events are recorded", |bed| read(bed).len() >= count);
+        read(self)
     }
 
     fn join(&self) -> FunctionProcess {
@@ -243,8 +250,7 @@ fn a_function_that_vanishes_loses_only_what_it_has() {
     bed.until("the switch knows", |bed| bed.up() == [true, false]);
     bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400 + passed);
     assert_eq!(bed.port("nf-2.0"), (forwarded[1], forwarded[1] + waiting, drops("down", waiting)));
-    bed.until("the event is recorded", |bed| !bed.events(EventKind::FunctionDetached).is_empty());
-    let left = bed.events(EventKind::FunctionDetached);
+    let left = bed.detached(1);
     let expected = format!("nf-2 left service nf: its process ended or left; {waiting} packets were lost");
     assert!(left.len() == 1 && left[0].contains(&expected), "{left:?}");
 
@@ -385,7 +391,7 @@ fn descriptors_that_lie_are_counted() {
     function.write_index(1 << 20);
     bed.until("it is taken out", |bed| bed.up() == [false]);
     assert_eq!(function.receive(), None);
-    let left = bed.events(EventKind::FunctionDetached);
+    let left = bed.detached(1);
     assert!(left.iter().any(|text| text.contains("violated the ring protocol")), "{left:?}");
     // The next one has the number, and counters that go on.
     let mut next = bed.join();
@@ -409,7 +415,7 @@ fn a_silent_function_is_taken_out() {
     bed.until("it is taken out", |bed| bed.up() == [true, false]);
     assert_eq!(bed.port("nf-2.0"), (0, waiting, drops("down", waiting)));
     assert_eq!(silent.receive(), None);
-    let left = bed.events(EventKind::FunctionDetached);
+    let left = bed.detached(1);
     assert!(left[0].contains("nf-2 left service nf: it took no packets for 2 s"), "{left:?}");
     // One without work is not silent.
     bed.send(50);
@@ -510,7 +516,7 @@ fn functions_publish_counters_and_send_messages() {
     }
     drop(sender);
     bed.until("it is gone", |bed| bed.up() == [false]);
-    let left = bed.events(EventKind::FunctionDetached);
+    let left = bed.detached(1);
     assert!(left[0].contains("messages were lost"), "{left:?}");
     let mut received = 0;
     while received < 3000 && one.receive_now().is_some() {
