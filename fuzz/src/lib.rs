@@ -28,6 +28,7 @@ pub mod ring;
 pub mod source_guard;
 
 pub mod control;
+pub mod flow_state;
 pub mod repetition;
 
 use std::rc::Rc;

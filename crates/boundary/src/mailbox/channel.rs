@@ -69,7 +69,8 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 22] = [
+    /// All kinds.
+    pub const ALL: [Self; 22] = [
         Self::Install,
         Self::Remove,
         Self::Read,

@@ -3,33 +3,16 @@
 use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::{MAX_CHUNK, MAX_EVENT};
 use boundary::{
-    Diagnostic, Event, Frame, FrameReader, FrameWriter, Inbox, Message, MessageKind, Outbox, Reply, Request,
-    Stats, control,
+    Diagnostic, Event, FlowExport, FlowList, Frame, FrameReader, FrameWriter, Inbox, Message, MessageKind,
+    Outbox, RefusedState, Reply, Request, Stats, control, decode_groups, decode_states, encode_groups,
+    encode_states,
 };
-
-/// All kinds of message.
-const KINDS: [MessageKind; 14] = [
-    MessageKind::Install,
-    MessageKind::Remove,
-    MessageKind::Read,
-    MessageKind::Write,
-    MessageKind::Stats,
-    MessageKind::File,
-    MessageKind::Check,
-    MessageKind::Done,
-    MessageKind::Failed,
-    MessageKind::Missing,
-    MessageKind::Rejected,
-    MessageKind::Console,
-    MessageKind::Output,
-    MessageKind::OwnWrites,
-];
 
 /// Maximum message length that the receiver accepts here.
 const LIMIT: usize = MAX_EVENT;
 
 fn kind(choice: u8) -> MessageKind {
-    KINDS[usize::from(choice) % KINDS.len()]
+    MessageKind::ALL[usize::from(choice) % MessageKind::ALL.len()]
 }
 
 /// The reader and the writer of one channel, whose loads return fuzz input.
@@ -102,6 +85,21 @@ fn decode(message: &Message) {
     }
     if let Ok(diagnostics) = Diagnostic::decode(&message.payload) {
         assert_eq!(Diagnostic::decode(&Diagnostic::encode(&diagnostics)).as_ref(), Ok(&diagnostics));
+    }
+    if let Ok(list) = FlowList::decode(&message.payload) {
+        assert_eq!(FlowList::decode(&list.encode()).as_ref(), Ok(&list));
+    }
+    if let Ok(export) = FlowExport::decode(&message.payload) {
+        assert_eq!(FlowExport::decode(&export.encode()).as_ref(), Ok(&export));
+    }
+    if let Ok(refused) = RefusedState::decode(&message.payload) {
+        assert_eq!(RefusedState::decode(&RefusedState::encode(&refused)).as_ref(), Ok(&refused));
+    }
+    if let Ok(groups) = decode_groups(&message.payload) {
+        assert_eq!(decode_groups(&encode_groups(&groups)).as_ref(), Ok(&groups));
+    }
+    if let Ok(states) = decode_states(&message.payload) {
+        assert_eq!(decode_states(&encode_states(&states)).as_ref(), Ok(&states));
     }
 }
 
