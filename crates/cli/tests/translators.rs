@@ -119,6 +119,11 @@ fn a_user_runs_replicas_of_a_nat() {
     let sum = |field: &str| instances.iter().filter_map(|found| found[field].as_u64()).sum::<u64>();
     // 64 clients, and 16 hosts at the mapped server.
     assert_eq!((sum("flows"), sum("overruled"), sum("taken_over")), (80, 0, flows), "{status}");
+    let metrics = daemon.metrics();
+    for (name, value) in [("taken_over_flows_total", flows), ("kept_flows", 0)] {
+        let line = format!("clickbox_service_{name}{{service=\"nat\",owner=\"default\"}} {value}\n");
+        assert!(metrics.contains(&line), "no {line} in {metrics}");
+    }
     for instance in instances {
         let nothing = serde_json::json!({ "out_of_range": 0, "taken": 0, "no_room": 0 });
         assert_eq!(instance["translation"]["refused"], nothing, "{status}");

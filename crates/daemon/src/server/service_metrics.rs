@@ -16,6 +16,10 @@ pub(super) fn register(registry: &mut Registry, services: &[ServiceStatus], chai
         ("service_packets", "Packets sent to the instances of a service"),
         ("service_lost_packets", "Packets lost because an instance of a service had no room for them"),
         ("service_overruled_packets", "Answers of the instances of a service that the switch overruled"),
+        (
+            "service_taken_over_flows",
+            "Flows whose state the instances of a service took over from other instances",
+        ),
         ("chain_packets", "Packets sent to a hop of a chain"),
         ("chain_bytes", "Bytes sent to a hop of a chain"),
         ("chain_lost_packets", "Packets lost at a hop of a chain"),
@@ -30,6 +34,7 @@ pub(super) fn register(registry: &mut Registry, services: &[ServiceStatus], chai
     let gauges = [
         ("service_instances", "Instances of a service by state"),
         ("service_flows", "Flows that are assigned to the instances of a service"),
+        ("service_kept_flows", "Flows whose state stays at drained instances, which cannot hand it over"),
         ("service_waiting_packets", "Packets that wait in the rings of the instances of a service"),
         (
             "chain_hop_nanoseconds",
@@ -49,15 +54,16 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn of_service(status: &ServiceStatus, counters: &[Counters; 8], gauges: &[Gauges; 4]) {
+fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges; 5]) {
     let labels = || vec![("service", status.name.to_string()), ("owner", status.owner.to_string())];
     let sum =
         |figure: fn(&InstanceStatus) -> u64| status.instances.iter().map(figure).fold(0, u64::saturating_add);
-    let [packets, lost, overruled, ..] = counters;
+    let [packets, lost, overruled, taken_over, ..] = counters;
     packets.get_or_create(&labels()).inc_by(sum(|instance| instance.packets));
     lost.get_or_create(&labels()).inc_by(sum(|instance| instance.lost));
     overruled.get_or_create(&labels()).inc_by(sum(|instance| instance.overruled));
-    let [instances, flows, waiting, _] = gauges;
+    taken_over.get_or_create(&labels()).inc_by(sum(|instance| instance.taken_over));
+    let [instances, flows, kept, waiting, _] = gauges;
     for (state, count) in [
         ("up", sum(|instance| u64::from(instance.up && !instance.draining))),
         ("down", sum(|instance| u64::from(!instance.up && !instance.draining))),
@@ -68,11 +74,13 @@ fn of_service(status: &ServiceStatus, counters: &[Counters; 8], gauges: &[Gauges
         instances.get_or_create(&labels).set(signed(count));
     }
     flows.get_or_create(&labels()).set(signed(sum(|instance| instance.flows)));
+    let kept_flows = sum(|instance| instance.handover.as_ref().map_or(0, |handover| handover.kept));
+    kept.get_or_create(&labels()).set(signed(kept_flows));
     waiting.get_or_create(&labels()).set(signed(sum(|instance| instance.waiting)));
 }
 
-fn of_chain(detail: &ChainDetail, counters: &[Counters; 8], gauges: &[Gauges; 4]) {
-    let (status, [_, _, _, packets, bytes, lost, left, left_bytes]) = (&detail.status, counters);
+fn of_chain(detail: &ChainDetail, counters: &[Counters; 9], gauges: &[Gauges; 5]) {
+    let (status, [_, _, _, _, packets, bytes, lost, left, left_bytes]) = (&detail.status, counters);
     let labels =
         || vec![("switch", status.chain.switch.to_string()), ("chain", status.chain.name.to_string())];
     let directed = |labels: &Labels, direction: &str| {
@@ -91,7 +99,7 @@ fn of_chain(detail: &ChainDetail, counters: &[Counters; 8], gauges: &[Gauges; 4]
             lost.get_or_create(&labels).inc_by(traffic.lost);
         }
         if let Some(time) = hop.mean_ns {
-            gauges[3].get_or_create(&labels).set(signed(time));
+            gauges[4].get_or_create(&labels).set(signed(time));
         }
     }
     for (direction, traffic) in both.into_iter().zip(&status.left) {
