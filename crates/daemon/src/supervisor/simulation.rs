@@ -256,15 +256,29 @@ fn boxes(supervisor: &Supervisor, inventory: &InventoryReply) -> Views {
     Views { real: real.collect(), held: held.collect(), stored: stored.collect() }
 }
 
+/// The names of all boxes, sorted.
+fn names_of_boxes(supervisor: &Supervisor) -> Vec<String> {
+    let names = supervisor.0.all().into_iter().map(|managed| managed.inner().definition.name.to_string());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 fn views(supervisor: &Supervisor) -> [Views; 2] {
     let fabric = supervisor.0.fabrics.all().remove(0);
-    let mut inventory = InventoryReply::default();
-    // A box whose start failed is started again a little later. Until then nothing is installed in it.
-    until("no box is being started", || {
-        inventory = fabric.ask(orders::Inventory {}).unwrap();
-        !inventory.boxes.iter().any(|found| matches!(found.phase, Phase::Booting | Phase::Waiting))
+    let mut found = None;
+    // A box whose start failed is started again a little later. Until then nothing is installed in it. Another thread removes
+    // an instance that was drained: first from the store and the switches, and last from the list.
+    until("no box is being started or removed", || {
+        let listed = names_of_boxes(supervisor);
+        let inventory = fabric.ask(orders::Inventory {}).unwrap();
+        let [switches, boxes] = [switches(supervisor), boxes(supervisor, &inventory)];
+        let is_starting =
+            inventory.boxes.iter().any(|found| matches!(found.phase, Phase::Booting | Phase::Waiting));
+        let is_settled = !is_starting
+            && [&boxes.held, &boxes.stored, &boxes.real].iter().all(|view| view.keys().eq(&listed));
+        found = Some([switches, boxes]);
+        is_settled
     });
-    [switches(supervisor), boxes(supervisor, &inventory)]
+    found.unwrap()
 }
 
 /// Whether each box is attached to its switch, if there is one.
