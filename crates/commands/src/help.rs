@@ -64,11 +64,12 @@ const NAME_WIDTH: usize = 12;
 
 /// The program with its commands in groups.
 pub(crate) fn grouped(program: Command) -> Command {
+    let complete = complete(&program);
     let mut text = String::new();
     for (title, names) in GROUPS {
         text += &format!("{title}:\n");
         for name in *names {
-            let about = program.find_subcommand(name).and_then(Command::get_about);
+            let about = complete.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             text += &format!("  {name:<NAME_WIDTH$}{}\n", wrap(about.trim_end_matches('.'), 2 + NAME_WIDTH));
         }
@@ -76,6 +77,13 @@ pub(crate) fn grouped(program: Command) -> Command {
     }
     text += &format!("Run `clickbox COMMAND --help` for details and an example.\n\n{EXIT_CODES}");
     program.help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}").after_help(text)
+}
+
+/// The program with what its commands say about themselves, and their arguments.
+fn complete(program: &Command) -> Command {
+    let mut complete = program.clone().disable_help_subcommand(true);
+    complete.build();
+    complete
 }
 
 #[cfg(test)]
@@ -86,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group() {
-        let program = crate::Arguments::command();
+        let program = complete(&crate::Arguments::command());
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
         let commands: BTreeSet<&str> = visible.map(Command::get_name).collect();
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
@@ -123,7 +131,7 @@ mod tests {
                 assert!(command.get_about().is_some(), "{path} says nothing about itself");
             }
         }
-        let program = crate::Arguments::command();
+        let program = complete(&crate::Arguments::command());
         check(&program, "");
     }
 }

@@ -43,7 +43,9 @@ struct Arguments {
     command: Command,
 }
 
+// The arguments of a command are put together only if it is the one to run: all of them take longer than most commands.
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     Demo(command::demo::Arguments),
     Check(command::check::Arguments),
@@ -84,8 +86,9 @@ pub fn main(components: Components) -> ExitCode {
         return command::click::main(arguments);
     }
     let program = Arguments::command();
-    // The grouped help page is built only if it may be printed: it takes a tenth of a short run.
-    let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
+    // The grouped help page, which needs all commands, is built only if it may be printed.
+    let is_short = first == "--version" || first == "-V" || program.find_subcommand(first).is_some();
+    let program = if is_short { program } else { help::grouped(program) };
     let matches = program.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match arguments.command {

@@ -13,6 +13,7 @@ use crate::online;
 
 /// The commands that talk to a daemon, in the order of the help.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Create(create::Arguments),
     Ps(list::Arguments),
