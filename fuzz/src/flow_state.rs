@@ -59,7 +59,8 @@ pub fn take_over(choice: u8, payload: &[u8]) {
     );
     let is_class = |name: &str| elements::class(name).is_some();
     let compiled = click_lang::compile(&config, &click_lang::Options::new("fuzz", &is_class));
-    let options = Options { seed: Some(1), packets: 1 << 8, stop_when_idle: true, ..Options::default() };
+    let begin = Timestamp::from_millis(1_000_000_000);
+    let options = Options { seed: Some(1), packets: 1 << 8, simulated: Some(begin), ..Options::default() };
     let router = Router::new(compiled.graph, Registry::new(elements::REGISTRY), Rc::new(Nowhere), options);
     let mut router = router.unwrap_or_else(|problems| panic!("the router is in order: {problems:?}"));
     let state = FlowState {
@@ -70,7 +71,7 @@ pub fn take_over(choice: u8, payload: &[u8]) {
         payload: payload.into(),
     };
     let _ = router.import_flow(&state);
-    router.run(Some(Timestamp::from_millis(1)));
+    router.run(Some(begin + Timestamp::from_millis(1)));
     for group in router.list_flows((0, 0), 16, |_| true).groups {
         for state in router.export_flow(&group) {
             assert_eq!(router.import_flow(&state), Ok(()), "{state:?}");
