@@ -18,7 +18,7 @@ pub(crate) struct Index {
     word: usize,
     pub(crate) shift: u8,
     pub(crate) mask: u32,
-    /// First value and class of each range of values, sorted; empty if rows have more than one word.
+    /// First value and class of each range of values, sorted. The compiler needs it; then it is freed.
     pub(crate) parts: Vec<(u32, u32)>,
     map: Map,
     /// Classes of the coordinates beyond the values: packets that end inside or before the field.
@@ -67,11 +67,8 @@ impl Index {
             let start = u32::try_from(*start).ok()?;
             (u64::from(start) < field.values()).then_some((start, *class))
         });
-        let mut values: Vec<(u32, u32)> = values.collect();
+        let values: Vec<(u32, u32)> = values.collect();
         let map = Map::new(&values, field.width);
-        if slots.granule() != 0 {
-            values = Vec::new();
-        }
         let rows = builder.finish();
         let (offset, width) = (usize::from(field.offset), u32::from(field.width));
         let word = offset / 4 * 4;

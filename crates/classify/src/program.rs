@@ -19,8 +19,11 @@ use crate::diagram::Diagram;
 use crate::expression::{DROP, Expression, Rule, first_match};
 use crate::headers::Headers;
 use crate::index::Index;
+use crate::merge::RuleTerms;
+use crate::pace::{Pace, complete};
 use crate::slots::{NONE, Slots};
 use crate::spans::Field;
+use crate::tables::Tables;
 use crate::terms::{Lowering, Term};
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
@@ -87,12 +90,20 @@ pub struct Program {
     pub(crate) live: Vec<bool>,
     /// The decision diagram of a small rule set.
     pub(crate) diagram: Option<Diagram>,
+    /// The tables of the fast form.
+    pub(crate) tables: Option<Tables>,
 }
 
 impl Program {
     /// Compiles `rules`.
     #[must_use]
     pub fn new(rules: Vec<Rule>, layout: Layout) -> Self {
+        Self::with_budget(rules, layout, 4 << 20)
+    }
+
+    /// Compiles `rules`. Uses tables if these take at most `budget` bytes.
+    #[must_use]
+    pub fn with_budget(rules: Vec<Rule>, layout: Layout, budget: usize) -> Self {
         let LoweredRules { mut terms, fields, fallback, live } = lower_rules(&rules, layout);
         let mut wanted = most_used(&terms, fields.len());
         loop {
@@ -112,13 +123,13 @@ impl Program {
                 }
                 None => {
                     indexes.sort_by_key(Index::typical);
-                    return Self::assemble(rules, indexes, slots, fallback, live);
+                    return Self::assemble(rules, indexes, slots, fallback, live, budget);
                 }
             }
         }
     }
 
-    fn assemble(rules: Vec<Rule>, indexes: Vec<Index>, slots: Slots, fallback: u32, live: Vec<bool>) -> Self {
+    fn assemble(rules: Vec<Rule>, indexes: Vec<Index>, slots: Slots, fallback: u32, live: Vec<bool>, budget: usize) -> Self {
         let slot_rules: Vec<u32> = slots.iter().map(|entry| entry.map_or(NONE, |(rule, _)| rule)).collect();
         let mut checked = vec![0u64; slots.len().div_ceil(64)];
         for (slot, (_, term)) in slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?))) {
@@ -132,7 +143,13 @@ impl Program {
             slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
         let exact = checked.iter().all(|word| *word == 0);
         let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
-        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram }
+        let mut tables = None;
+        if exact && !indexes.is_empty() {
+            let output = |rule: u32| rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP);
+            let terms = RuleTerms { indexes: &indexes, slots: &slots, slot_rules: &slot_rules, fallback, output: &output };
+            tables = complete(Tables::new(&terms, budget, &Pace::new()));
+        }
+        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram, tables }
     }
 
     /// The rules, in order.
@@ -149,8 +166,9 @@ impl Program {
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
     ) -> Decision<'a> {
-        if let Some(diagram) = &self.diagram {
-            return columns.decide(diagram, packets, headers, |headers| self.look_up(headers, None));
+        if self.diagram.is_some() || self.tables.is_some() {
+            let program = (self.diagram.as_ref(), self.tables.as_ref());
+            return columns.decide(program, packets, headers, |headers| self.look_up(headers, None));
         }
         // The first field is the most selective: by it alone, most packets match no term.
         let (first, others) = (self.indexes.first(), self.output_of(self.fallback));
@@ -282,7 +300,8 @@ impl Program {
             terms: self.slots.iter().flatten().count(),
             checked: self.checked.iter().map(|word| word.count_ones() as usize).sum(),
             bytes: self.indexes.iter().map(Index::bytes).sum::<usize>()
-                + self.diagram.as_ref().map_or(0, Diagram::bytes),
+                + self.diagram.as_ref().map_or(0, Diagram::bytes)
+                + self.tables.as_ref().map_or(0, Tables::bytes),
         }
     }
 
@@ -290,6 +309,7 @@ impl Program {
     /// `summary` no terms.
     pub fn discard_analysis(&mut self) {
         self.slots.clear();
+        self.indexes.iter_mut().for_each(|index| index.parts = Vec::new());
         self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
     }
 }

@@ -180,7 +180,7 @@ fn granules(bits: u64, word: u32, granule: u32) -> u64 {
 }
 
 /// Spreads a number over 64 bits, as a hash.
-fn scatter(number: u64) -> u64 {
+pub(crate) fn scatter(number: u64) -> u64 {
     let mixed = (number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ (mixed >> 29)
