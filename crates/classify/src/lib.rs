@@ -5,7 +5,8 @@
 //! the program.
 //!
 //! Invariants, each held by a test:
-//! - a compiled program gives the same result as [`first_match`], which evaluates the rules one by one;
+//! - a compiled program gives the same result as [`first_match`], which evaluates the rules one by one, whatever form it
+//!   has: tables that combine classes of field values, or rows of bits, which are slower and need less memory;
 //! - no rule text and no packet makes this crate panic;
 //! - `decide` does not allocate, except to grow [`Columns`] at its first use.
 //!
@@ -43,4 +44,4 @@ pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rules, filter_ru
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
 pub use pattern::{PatternError, PatternErrorKind, pattern_rules};
-pub use program::{Layout, Program, Strategy, Summary};
+pub use program::{Layout, Program, RULE_MEMORY, Strategy, Summary};

@@ -68,11 +68,13 @@ pub(crate) struct RuleTerms<'a> {
 impl Tables {
     /// Compiles a rule set into tables of at most `budget` bytes. Returns `None` if they would be larger.
     pub(crate) async fn new(terms: &RuleTerms<'_>, budget: usize, pace: &Pace) -> Option<Self> {
-        let mut left = budget;
+        // The rows of bits are needed only here. They may take as much again.
+        let (mut left, mut left_for_rows) = (budget, budget);
         let mut lookups = Vec::with_capacity(terms.indexes.len());
         let mut columns = Vec::with_capacity(terms.indexes.len());
         for (number, index) in terms.indexes.iter().enumerate() {
-            let (column, parts) = Column::of_field(number, index, terms.slots, budget, pace).await?;
+            let (column, parts) = Column::of_field(number, index, terms.slots, left_for_rows, pace).await?;
+            left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
             let flat = Flat::new(&parts, index.field.width, left, pace).await?;
             left = left.checked_sub(flat.bytes())?;
             lookups.push(Lookup::new(index, flat));
@@ -81,7 +83,8 @@ impl Tables {
         let mut merges = Vec::new();
         while columns.len() > 2 {
             let number = lookups.len() + merges.len();
-            let (merge, column) = merge_best(&mut columns, number, (left, budget), pace).await?;
+            let (merge, column) = merge_best(&mut columns, number, (left, left_for_rows), pace).await?;
+            left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
             left = left.checked_sub(size_of_val(&merge.cells[..]))?;
             merges.push(merge);
             columns.push(column);
@@ -159,6 +162,11 @@ impl Column {
         }
         let count = count as usize;
         (count <= MAX_CLASSES).then_some((Self { number, tests, rows, count }, parts))
+    }
+
+    /// Bytes of the rows.
+    fn row_bytes(&self) -> usize {
+        size_of_val(&self.rows[..])
     }
 
     /// The row of a class.

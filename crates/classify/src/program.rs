@@ -9,6 +9,8 @@
 //! The algorithm is bit vectors (Lakshman, Stiliadis, SIGCOMM 1998) with aggregation (Baboescu, Varghese, SIGCOMM
 //! 2001).
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -29,6 +31,8 @@ use crate::terms::{Lowering, Term};
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
 /// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
 const MAX_INDEXES: usize = 16;
+/// Bytes that the lookup structures of a rule set may take if the caller sets no other budget.
+pub const RULE_MEMORY: usize = 4 << 20;
 /// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
 /// expressions.
 const MAX_TERMS: usize = 1 << 18;
@@ -47,11 +51,14 @@ pub enum Layout {
 pub enum Strategy {
     /// The packet is not read: one rule, or none, matches all.
     Constant,
-    /// A decision diagram of word comparisons.
+    /// A decision diagram of word comparisons. Batches whose packets take different paths are decided by tables, if these
+    /// are within the budget.
     Diagram,
-    /// One 64-bit row per field.
+    /// The fast form: tables of classes.
+    Tables,
+    /// The compact form for few terms: one 64-bit row per field.
     Narrow,
-    /// Rows of several words, with bitmaps of the non-empty words.
+    /// The compact form: rows of several words, with bitmaps of the non-empty words.
     Wide,
 }
 
@@ -95,13 +102,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles `rules`.
+    /// Compiles `rules` within [`RULE_MEMORY`].
     #[must_use]
     pub fn new(rules: Vec<Rule>, layout: Layout) -> Self {
-        Self::with_budget(rules, layout, 4 << 20)
+        Self::with_budget(rules, layout, RULE_MEMORY)
     }
 
-    /// Compiles `rules`. Uses tables if these take at most `budget` bytes.
+    /// Compiles `rules` into lookup structures of at most `budget` bytes: into the fast form if it fits, otherwise into the
+    /// compact form, which may be larger. The sizes are counted before memory is allocated.
     #[must_use]
     pub fn with_budget(rules: Vec<Rule>, layout: Layout, budget: usize) -> Self {
         let LoweredRules { mut terms, fields, fallback, live } = lower_rules(&rules, layout);
@@ -144,7 +152,8 @@ impl Program {
         let exact = checked.iter().all(|word| *word == 0);
         let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
         let mut tables = None;
-        if exact && !indexes.is_empty() {
+        let compact = indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
+        if let Some(budget) = budget.checked_sub(compact).filter(|_| exact && !indexes.is_empty()) {
             let output = |rule: u32| rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP);
             let terms = RuleTerms { indexes: &indexes, slots: &slots, slot_rules: &slot_rules, fallback, output: &output };
             tables = complete(Tables::new(&terms, budget, &Pace::new()));
@@ -287,22 +296,45 @@ impl Program {
     /// Statistics of the program.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let strategy = match (self.slots.len(), self.slots.granule()) {
-            (0, _) => Strategy::Constant,
-            _ if self.diagram.is_some() => Strategy::Diagram,
-            (_, 0) => Strategy::Narrow,
-            _ => Strategy::Wide,
-        };
+        let strategy = self.strategy();
         Summary {
             strategy,
             fields: self.indexes.len(),
             classes: self.indexes.iter().map(|index| index.rows.len()).sum(),
             terms: self.slots.iter().flatten().count(),
             checked: self.checked.iter().map(|word| word.count_ones() as usize).sum(),
-            bytes: self.indexes.iter().map(Index::bytes).sum::<usize>()
-                + self.diagram.as_ref().map_or(0, Diagram::bytes)
-                + self.tables.as_ref().map_or(0, Tables::bytes),
+            bytes: self.bytes(),
         }
+    }
+
+    fn strategy(&self) -> Strategy {
+        match (self.slots.len(), self.slots.granule()) {
+            (0, _) => Strategy::Constant,
+            _ if self.diagram.is_some() => Strategy::Diagram,
+            _ if self.tables.is_some() => Strategy::Tables,
+            (_, 0) => Strategy::Narrow,
+            _ => Strategy::Wide,
+        }
+    }
+
+    /// Bytes of the lookup structures.
+    fn bytes(&self) -> usize {
+        self.indexes.iter().map(Index::bytes).sum::<usize>()
+            + self.diagram.as_ref().map_or(0, Diagram::bytes)
+            + self.tables.as_ref().map_or(0, Tables::bytes)
+    }
+
+    /// The form in which the program runs, and the memory of its lookup structures, in words.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let form = match self.strategy() {
+            Strategy::Constant => return "one output: packets are not read".into(),
+            Strategy::Diagram if self.tables.is_none() => "compact form: comparisons",
+            Strategy::Diagram => "fast form: comparisons and tables",
+            Strategy::Tables => "fast form: tables",
+            Strategy::Narrow | Strategy::Wide => "compact form: bit rows",
+        };
+        format!("{form}, {} bytes", self.bytes())
     }
 
     /// Frees the memory that only `unreachable` needs. Afterwards `unreachable` reports contradictions only, and
