@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use packet::MAX_BATCH;
 
 use crate::columns::Column;
-use crate::map::common_bits;
+use crate::map::bits;
 use crate::pace::Pace;
 
 /// Maximum comparisons of a field that is decided by them. From there on, a table is as fast.
@@ -41,7 +41,7 @@ pub(crate) struct Table {
     blocks: Vec<u16>,
     /// Bits below those that select an entry of the root.
     below: u32,
-    /// Steps after the root.
+    /// Steps after the root: 1 or 2 if there are blocks for the next 8 bits, or for those after them.
     steps: u32,
 }
 
@@ -52,8 +52,8 @@ impl Flat {
     pub(crate) async fn new(parts: &[(u32, u32)], width: u8, most: usize, pace: &Pace) -> Option<Self> {
         let (_, first) = *parts.first()?;
         let last = u32::MAX >> (32 - 8 * u32::from(width));
-        if let Some(bits) = bits(parts, last) {
-            return Some(bits);
+        if let Some((mask, value, classes)) = bits(parts, last) {
+            return Some(Self::Bits { mask, value, classes });
         }
         if parts.len() <= MAX_COMPARISONS + 1 {
             let change = |pair: &[(u32, u32)]| (bias(pair[1].0), pair[1].1.wrapping_sub(pair[0].1));
@@ -102,30 +102,11 @@ fn bias(value: u32) -> i32 {
     (value ^ (1 << 31)) as i32
 }
 
-/// The map of two classes, if one of them consists of all values with certain bits.
-fn bits(parts: &[(u32, u32)], last: u32) -> Option<Flat> {
-    let first = parts.first()?.1;
-    let other = parts.iter().map(|(_, class)| *class).find(|class| *class != first).unwrap_or(first);
-    if parts.iter().any(|(_, class)| *class != first && *class != other) {
-        return None;
-    }
-    let ends = parts.iter().skip(1).map(|(start, _)| start - 1).chain([last]);
-    let spans = || parts.iter().zip(ends.clone()).map(|((start, class), end)| (*start, end, *class));
-    [[first, other], [other, first]].into_iter().find_map(|classes| {
-        let own = spans().filter(|(_, _, class)| *class == classes[0]).map(|(start, end, _)| (start, end));
-        common_bits(own, last).map(|(mask, value)| Flat::Bits { mask, value, classes })
-    })
-}
-
 impl Table {
     async fn new(parts: &[(u32, u32)], width: u8, most: usize, pace: &Pace) -> Option<Self> {
-        let (root_bits, steps) = match width {
-            1 => (8, 0),
-            2 => (8, 1),
-            _ => (16, 2),
-        };
+        let root_bits = if width == 4 { 16 } else { 8 };
         let below = 8 * u32::from(width) - root_bits;
-        let mut table = Self { root: Vec::new(), blocks: vec![0; BLOCK_SIZE], below, steps };
+        let mut table = Self { root: Vec::new(), blocks: vec![0; BLOCK_SIZE], below, steps: 0 };
         if 2 * (BLOCK_SIZE + (1 << root_bits)) > most {
             return None;
         }
@@ -170,6 +151,8 @@ impl Table {
             } else {
                 let added = u16::try_from(self.blocks.len() / BLOCK_SIZE).ok().filter(|block| *block < BLOCK)?;
                 self.blocks.resize(self.blocks.len() + BLOCK_SIZE, 0);
+                let step = if block.is_some() { 2 } else { 1 };
+                self.steps = self.steps.max(step);
                 waiting.push((added, first, below - 8));
                 (entry + 1, BLOCK | added)
             };
@@ -187,36 +170,37 @@ impl Table {
         match self.steps {
             0 => {
                 for value in values {
-                    *value = u32::from(self.root_entry(*value));
+                    *value = self.root_entry(*value);
                 }
             }
             1 => {
                 for value in values {
                     let entry = self.root_entry(*value);
-                    *value = u32::from(self.step(entry, *value));
+                    *value = self.step(entry, *value >> (self.below & 31).saturating_sub(8));
                 }
             }
             _ => {
                 for value in values {
                     let entry = self.root_entry(*value);
                     let entry = self.step(entry, *value >> 8);
-                    *value = u32::from(self.step(entry, *value));
+                    *value = self.step(entry, *value);
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn root_entry(&self, value: u32) -> u16 {
-        self.root.get((value >> self.below) as usize).copied().unwrap_or(0)
+    fn root_entry(&self, value: u32) -> u32 {
+        self.root.get((value >> (self.below & 31)) as usize).copied().unwrap_or(0).into()
     }
 
-    /// Follows an entry that refers to a block; keeps one that is a class.
+    /// Follows an entry that refers to a block; keeps one that is a class. Computes both, because a branch would be
+    /// mispredicted.
     #[inline(always)]
-    fn step(&self, entry: u16, value: u32) -> u16 {
-        let is_block = entry >= BLOCK;
-        let at = if is_block { usize::from(entry & !BLOCK) * BLOCK_SIZE + (value as usize & 255) } else { 0 };
-        let next = self.blocks.get(at).copied().unwrap_or(0);
-        if is_block { next } else { entry }
+    fn step(&self, entry: u32, value: u32) -> u32 {
+        let is_block = 0u32.wrapping_sub(entry >> 15);
+        let at = ((entry << 8) | (value & 255)) & is_block & ((1 << 23) - 1);
+        let next = u32::from(self.blocks.get(at as usize).copied().unwrap_or(0));
+        (next & is_block) | (entry & !is_block)
     }
 }

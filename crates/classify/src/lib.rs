@@ -17,6 +17,7 @@
 extern crate alloc;
 
 mod columns;
+mod compile;
 mod cover;
 mod diagram;
 mod expression;
@@ -38,10 +39,11 @@ mod terms;
 mod text;
 
 pub use columns::{Columns, Decision};
+pub use compile::{RULE_MEMORY, Steps};
 pub use cover::Unreachable;
 pub use expression::{DROP, Expression, Relation, Rule, Test, first_match};
 pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rules, filter_rules};
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
 pub use pattern::{PatternError, PatternErrorKind, pattern_rules};
-pub use program::{Layout, Program, RULE_MEMORY, Strategy, Summary};
+pub use program::{Layout, Program, Strategy, Summary};

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use crate::flat::Flat;
 use crate::index::Index;
-use crate::pace::Pace;
+use crate::pace::{FREED, Pace};
 use crate::rows::scatter;
 use crate::slots::{NONE, Slots};
 use crate::tables::{Lookup, Merge, Tables, Verdicts};
@@ -49,8 +49,18 @@ struct Side {
     alone: Vec<u32>,
     /// How many such sets there are.
     sets: usize,
-    /// For each class the accepted terms that test both columns.
-    both: Vec<Words>,
+    /// For each class where the accepted terms begin that test both columns.
+    starts: Vec<usize>,
+    both: Vec<(u32, u64)>,
+}
+
+impl Side {
+    /// The accepted terms that test both columns.
+    #[inline]
+    fn both(&self, class: usize) -> &[(u32, u64)] {
+        let end = self.starts.get(class + 1).copied().unwrap_or(self.both.len());
+        self.starts.get(class).and_then(|start| self.both.get(*start..end)).unwrap_or_default()
+    }
 }
 
 /// The rule set to compile.
@@ -157,8 +167,11 @@ impl Column {
             parts.push((*start, *number));
         }
         let mut tests = vec![0; words];
-        for (slot, _) in slots.iter().enumerate().filter(|(_, entry)| entry.is_some_and(|(_, term)| term.set(index.number).is_some())) {
-            tests[slot / 64] |= 1 << (slot % 64);
+        for (slot, entry) in slots.iter().enumerate() {
+            pace.spend(1).await;
+            if entry.is_some_and(|(_, term)| term.set(index.number).is_some()) {
+                tests[slot / 64] |= 1 << (slot % 64);
+            }
         }
         let count = count as usize;
         (count <= MAX_CLASSES).then_some((Self { number, tests, rows, count }, parts))
@@ -178,7 +191,8 @@ impl Column {
     /// Divides the accepted terms of each class, for a merge with a column that `others` test.
     async fn side(&self, others: &[u64], pace: &Pace) -> Side {
         let mut known: BTreeMap<Words, u32> = BTreeMap::new();
-        let mut side = Side { alone: Vec::with_capacity(self.count), sets: 0, both: Vec::with_capacity(self.count) };
+        let (alone, starts) = (Vec::with_capacity(self.count), Vec::with_capacity(self.count));
+        let mut side = Side { alone, sets: 0, starts, both: Vec::new() };
         for class in 0..self.count {
             pace.spend(2 * self.tests.len()).await;
             let words = (0u32..).zip(self.row(class)).zip(self.tests.iter().zip(others));
@@ -186,9 +200,13 @@ impl Column {
             let both = words.map(|((word, bits), (tests, others))| (word, bits & tests & others));
             let next = known.len() as u32;
             side.alone.push(*known.entry(alone.filter(|(_, bits)| *bits != 0).collect()).or_insert(next));
-            side.both.push(both.filter(|(_, bits)| *bits != 0).collect());
+            side.starts.push(side.both.len());
+            side.both.extend(both.filter(|(_, bits)| *bits != 0));
         }
         side.sets = known.len();
+        while known.pop_first().is_some() {
+            pace.spend(FREED).await;
+        }
         side
     }
 }
@@ -214,10 +232,10 @@ async fn merge(
     let words = left.tests.len();
     for class in 0..left.count {
         pace.spend(2 * right.count + 1).await;
-        let (alone, both) = (one.alone[class], &one.both[class]);
-        for (with, (with_alone, with_both)) in other.alone.iter().zip(&other.both).enumerate() {
+        let (alone, both) = (one.alone[class], one.both(class));
+        for (with, with_alone) in other.alone.iter().enumerate() {
             let pair = u64::from(alone) << 32 | u64::from(*with_alone);
-            let common = intersection(both, with_both);
+            let common = intersection(both, other.both(with));
             let hash = common.fold(None, |hash, (word, bits)| {
                 Some(scatter(hash.unwrap_or(pair) ^ bits.rotate_left(word)))
             });
@@ -332,15 +350,16 @@ impl Verdicts {
         let with_rules = terms.first_rules(right, &left.tests, pace).await;
         // The right classes by the words in which they have terms that test both columns: few share one with a left class.
         let mut by_word = vec![Vec::new(); left.tests.len()];
-        for (with, both) in other.both.iter().enumerate() {
-            both.iter().for_each(|(word, bits)| by_word[*word as usize].push((with, *bits)));
+        for with in 0..right.count {
+            pace.spend(2).await;
+            other.both(with).iter().for_each(|(word, bits)| by_word[*word as usize].push((with, *bits)));
         }
         let mut firsts = Vec::with_capacity(right.count);
-        for (rule, both) in terms.first_rules(left, &right.tests, pace).await.into_iter().zip(&one.both) {
+        for (class, rule) in terms.first_rules(left, &right.tests, pace).await.into_iter().enumerate() {
             pace.spend(right.count / 4 + 1).await;
             firsts.clear();
             firsts.extend(with_rules.iter().map(|with_rule| rule.min(*with_rule)));
-            for (word, bits) in both {
+            for (word, bits) in one.both(class) {
                 for (with, with_bits) in by_word[*word as usize].iter().filter(|(_, with_bits)| bits & with_bits != 0) {
                     firsts[*with] = firsts[*with].min(terms.first_rule([(*word, bits & with_bits)].into_iter()));
                 }

@@ -3,6 +3,7 @@
 //! The computation is an `async` function that calls [`Pace::spend`] in its loops. It needs no executor and no waker:
 //! the owner polls its future, and each poll is one step.
 
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -10,6 +11,11 @@ use core::task::{Context, Poll, Waker};
 
 /// Work of one step, in units of about ten nanoseconds.
 const STEP: u32 = 2_000;
+
+/// Numbers that are sorted in one go.
+const SORTED_AT_ONCE: usize = 256;
+/// The work of freeing an item with a few allocations.
+pub(crate) const FREED: usize = 20;
 
 /// Counts the work of a computation, and interrupts it after each step.
 pub(crate) struct Pace {
@@ -31,6 +37,43 @@ impl Pace {
                 self.left.set(STEP);
                 pause().await;
             }
+        }
+    }
+}
+
+impl Pace {
+    /// Sorts numbers.
+    pub(crate) async fn sort(&self, numbers: &mut Vec<u128>) {
+        for chunk in numbers.chunks_mut(SORTED_AT_ONCE) {
+            self.spend(4 * SORTED_AT_ONCE).await;
+            chunk.sort_unstable();
+        }
+        let mut merged = Vec::with_capacity(numbers.len());
+        let mut length = SORTED_AT_ONCE;
+        while length < numbers.len() {
+            for pair in numbers.chunks(2 * length) {
+                let (mut one, mut other) = pair.split_at(length.min(pair.len()));
+                while let ([first, one_rest @ ..], [second, other_rest @ ..]) = (one, other) {
+                    if merged.len() % SORTED_AT_ONCE == 0 {
+                        self.spend(SORTED_AT_ONCE).await;
+                    }
+                    merged.push(*first.min(second));
+                    (one, other) = if first <= second { (one_rest, other) } else { (one, other_rest) };
+                }
+                merged.extend_from_slice(one);
+                merged.extend_from_slice(other);
+            }
+            core::mem::swap(numbers, &mut merged);
+            merged.clear();
+            length *= 2;
+        }
+    }
+
+    /// Frees what is in a list, and the list.
+    pub(crate) async fn free<T>(&self, mut list: Vec<T>) {
+        while let Some(item) = list.pop() {
+            drop(item);
+            self.spend(FREED).await;
         }
     }
 }

@@ -11,31 +11,21 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
 use crate::columns::{Columns, Decision};
 use crate::diagram::Diagram;
-use crate::expression::{DROP, Expression, Rule, first_match};
+use crate::expression::{DROP, Rule, first_match};
 use crate::headers::Headers;
 use crate::index::Index;
-use crate::merge::RuleTerms;
-use crate::pace::{Pace, complete};
 use crate::slots::{NONE, Slots};
-use crate::spans::Field;
 use crate::tables::Tables;
-use crate::terms::{Lowering, Term};
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
 /// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
-const MAX_INDEXES: usize = 16;
-/// Bytes that the lookup structures of a rule set may take if the caller sets no other budget.
-pub const RULE_MEMORY: usize = 4 << 20;
-/// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
-/// expressions.
-const MAX_TERMS: usize = 1 << 18;
+pub(crate) const MAX_INDEXES: usize = 16;
 
 /// The meaning of the rules' offsets, which decides how words are divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,65 +92,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles `rules` within [`RULE_MEMORY`].
-    #[must_use]
-    pub fn new(rules: Vec<Rule>, layout: Layout) -> Self {
-        Self::with_budget(rules, layout, RULE_MEMORY)
-    }
-
-    /// Compiles `rules` into lookup structures of at most `budget` bytes: into the fast form if it fits, otherwise into the
-    /// compact form, which may be larger. The sizes are counted before memory is allocated.
-    #[must_use]
-    pub fn with_budget(rules: Vec<Rule>, layout: Layout, budget: usize) -> Self {
-        let LoweredRules { mut terms, fields, fallback, live } = lower_rules(&rules, layout);
-        let mut wanted = most_used(&terms, fields.len());
-        loop {
-            let slots = Slots::new(terms, &wanted);
-            let mut indexes = Vec::with_capacity(wanted.len());
-            let failed = wanted.iter().position(|number| {
-                let field = fields.get(usize::from(*number));
-                let index = field.and_then(|field| Index::new(*field, *number, &slots));
-                let failed = index.is_none();
-                indexes.extend(index);
-                failed
-            });
-            match failed {
-                Some(index) => {
-                    wanted.remove(index);
-                    terms = slots.into_terms();
-                }
-                None => {
-                    indexes.sort_by_key(Index::typical);
-                    return Self::assemble(rules, indexes, slots, fallback, live, budget);
-                }
-            }
-        }
-    }
-
-    fn assemble(rules: Vec<Rule>, indexes: Vec<Index>, slots: Slots, fallback: u32, live: Vec<bool>, budget: usize) -> Self {
-        let slot_rules: Vec<u32> = slots.iter().map(|entry| entry.map_or(NONE, |(rule, _)| rule)).collect();
-        let mut checked = vec![0u64; slots.len().div_ceil(64)];
-        for (slot, (_, term)) in slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?))) {
-            let indexed =
-                term.sets.iter().all(|(number, _)| indexes.iter().any(|index| index.number == *number));
-            if !term.exact || !indexed {
-                checked[slot / 64] |= 1 << (slot % 64);
-            }
-        }
-        let first_rules =
-            slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
-        let exact = checked.iter().all(|word| *word == 0);
-        let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
-        let mut tables = None;
-        let compact = indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
-        if let Some(budget) = budget.checked_sub(compact).filter(|_| exact && !indexes.is_empty()) {
-            let output = |rule: u32| rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP);
-            let terms = RuleTerms { indexes: &indexes, slots: &slots, slot_rules: &slot_rules, fallback, output: &output };
-            tables = complete(Tables::new(&terms, budget, &Pace::new()));
-        }
-        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram, tables }
-    }
-
     /// The rules, in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
@@ -336,65 +267,4 @@ impl Program {
         };
         format!("{form}, {} bytes", self.bytes())
     }
-
-    /// Frees the memory that only `unreachable` needs. Afterwards `unreachable` reports contradictions only, and
-    /// `summary` no terms.
-    pub fn discard_analysis(&mut self) {
-        self.slots.clear();
-        self.indexes.iter_mut().for_each(|index| index.parts = Vec::new());
-        self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
-    }
-}
-
-/// Rules lowered into terms.
-struct LoweredRules {
-    /// The terms, each with its rule.
-    terms: Vec<(u32, Term)>,
-    /// The fields that the terms number.
-    fields: Vec<Field>,
-    /// The first rule that matches every packet.
-    fallback: u32,
-    /// Which rules up to the fallback have terms.
-    live: Vec<bool>,
-}
-
-/// Breaks the rules into terms, up to the first rule that matches every packet.
-fn lower_rules(rules: &[Rule], layout: Layout) -> LoweredRules {
-    let mut lowering = Lowering::new(layout == Layout::Ip);
-    let mut terms = Vec::with_capacity(rules.len());
-    let mut live = Vec::with_capacity(rules.len());
-    let mut fallback = NONE;
-    for (number, rule) in (0..NONE).zip(rules) {
-        let found = if terms.len() < MAX_TERMS {
-            lowering.terms(&rule.condition)
-        } else if rule.condition == Expression::Constant(true) {
-            Vec::from([Term { sets: Vec::new(), exact: true }])
-        } else {
-            Vec::from([Term { sets: Vec::new(), exact: false }])
-        };
-        live.push(!found.is_empty());
-        if found.iter().any(|term| term.exact && term.sets.is_empty()) {
-            fallback = number;
-            break;
-        }
-        terms.extend(found.into_iter().map(|term| (number, term)));
-    }
-    LoweredRules { terms, fields: lowering.into_fields(), fallback, live }
-}
-
-/// The fields to index: those that the most terms test.
-fn most_used(terms: &[(u32, Term)], fields: usize) -> Vec<u16> {
-    let mut uses: Vec<(usize, u16)> = vec![(0, 0); fields];
-    for (number, used) in (0..).zip(&mut uses) {
-        used.1 = number;
-    }
-    for (number, _) in terms.iter().flat_map(|(_, term)| &term.sets) {
-        if let Some((count, _)) = uses.get_mut(usize::from(*number)) {
-            *count += 1;
-        }
-    }
-    uses.retain(|(count, _)| *count > 0);
-    uses.sort_unstable_by(|a, b| b.cmp(a));
-    uses.truncate(MAX_INDEXES);
-    uses.into_iter().map(|(_, number)| number).collect()
 }
