@@ -1,12 +1,13 @@
 //! `IPFilter`: a firewall; the first matching rule decides about an IP packet.
 
-use classify::{Columns, Headers, Layout, Program, filter_rules};
+use classify::{Columns, Headers, Layout, Program, filter_rule, filter_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
 use super::names::ElementNames;
 use super::split::{budget, report, split, warn_of_shadowed_rules};
+use super::update::RuleUpdate;
 
 /// Firewall: filters IP packets by an ordered list of rules. The first matching rule decides.
 ///
@@ -61,6 +62,8 @@ pub struct IPFilterArgs {
 pub struct IPFilter {
     program: Program,
     columns: Columns,
+    /// New rules that are being compiled.
+    update: Option<Box<RuleUpdate>>,
 }
 
 impl Element for IPFilter {
@@ -88,7 +91,31 @@ impl Element for IPFilter {
         let mut program = Program::with_budget(rules, Layout::Ip, budget(args.memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
         program.discard_analysis();
-        Ok(IPFilter { program, columns: Columns::default() })
+        Ok(IPFilter { program, columns: Columns::default(), update: None })
+    }
+
+    /// A write that comes meanwhile is executed at once.
+    fn begin_write(&mut self, _: &mut Context, handler: &str, value: &str) -> bool {
+        let is_update = matches!(handler, "rules" | "config") && self.update.is_none();
+        if is_update {
+            self.update = RuleUpdate::new(value).map(Box::new);
+        }
+        is_update && self.update.is_some()
+    }
+
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
+        let result = self.update.as_mut()?.step(cx, &mut self.program, filter_rule);
+        if result.is_some() {
+            self.update = None;
+        }
+        result
+    }
+
+    /// Keeps an update that has begun: a write at once does not end it.
+    fn reconfigure(&mut self, args: IPFilterArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        let new = IPFilter::new(args, setup)?;
+        *self = IPFilter { update: self.update.take(), ..new };
+        Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
