@@ -1,7 +1,7 @@
 //! Compiles a rule set into tables of classes.
 //!
 //! The classes of two fields are merged into classes of pairs: two pairs are one class if the same terms accept them.
-//! The pair of columns with the fewest combinations is merged first, until one column is left, whose classes are the
+//! The pair of columns with the fewest combinations is merged first, until two columns are left, whose combinations have
 //! outputs. Every merge is a table with one cell for each combination.
 //!
 //! Which terms accept a pair is the intersection of two rows of bits. Most bits of a row belong to terms that test only
@@ -21,9 +21,6 @@ use crate::tables::{Lookup, Merge, Tables, Verdicts};
 
 /// Maximum classes of a field or a merged column: what fits the entries of the tables.
 const MAX_CLASSES: usize = 1 << 15;
-
-/// How many times more combinations than the fewest a pair may have to be tried.
-const MAX_DETOUR: usize = 4;
 
 /// In tables of numbers: a pair that has no number yet.
 const NEW: u16 = u16::MAX;
@@ -91,13 +88,39 @@ impl Tables {
             columns.push(column);
         }
         let mut merges = Vec::new();
-        while columns.len() > 2 {
+        let nothing = vec![0; terms.slots.len().div_ceil(64).max(1)];
+        while columns.len() > 3 {
             let number = lookups.len() + merges.len();
-            let (merge, column) = merge_best(&mut columns, number, (left, left_for_rows), pace).await?;
-            left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
+            let (high, low) = fewest_combinations(&columns)?;
+            let (one, other) = (columns.swap_remove(high), columns.swap_remove(low));
+            let (merge, column) = merge(&one, &other, number, &nothing, (left, left_for_rows), pace).await?;
             left = left.checked_sub(size_of_val(&merge.cells[..]))?;
+            left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
             merges.push(merge);
             columns.push(column);
+        }
+        // Of three columns, one is merged into both others: that without which the fewest terms are left that test both. Each
+        // of the two takes on the terms that do not need the other, so that the last table tells apart only what depends on
+        // both.
+        if let [a, b, c] = &columns[..] {
+            let others = [common(b, c), common(a, c), common(a, b)];
+            if let Some(shared) = (0..3).min_by_key(|column| others[*column]) {
+                columns.swap(shared, 2);
+            }
+        }
+        if let [one, other, shared] = &columns[..] {
+            let of_other = one.tests.iter().zip(&other.tests).map(|(one, other)| other & !one).collect::<Vec<u64>>();
+            let not_of_other = other.tests.iter().map(|tests| !tests).collect::<Vec<u64>>();
+            let mut merged = Vec::with_capacity(2);
+            for (column, except) in [(one, of_other), (other, not_of_other)] {
+                let number = lookups.len() + merges.len();
+                let (merge, column) = merge(column, shared, number, &except, (left, left_for_rows), pace).await?;
+                left = left.checked_sub(size_of_val(&merge.cells[..]))?;
+                left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
+                merges.push(merge);
+                merged.push(column);
+            }
+            columns = merged;
         }
         let verdicts = match &columns[..] {
             [column] => Verdicts::of_column(column, terms, left, pace).await?,
@@ -108,35 +131,15 @@ impl Tables {
     }
 }
 
-/// Merges two of at least three columns into the column `number`, so that few combinations are left.
-///
-/// It takes the pair with the fewest combinations. If three columns are left, the merged column decides how large the last
-/// table gets: then it tries also another pair that has not many more, and takes the better one.
-async fn merge_best(
-    columns: &mut Vec<Column>,
-    number: usize,
-    limits: (usize, usize),
-    pace: &Pace,
-) -> Option<(Merge, Column)> {
+/// The indexes of the two columns, the higher one first, that have the fewest combinations of classes.
+fn fewest_combinations(columns: &[Column]) -> Option<(usize, usize)> {
     let pairs = (1..columns.len()).flat_map(|high| (0..high).map(move |low| (high, low)));
-    let combinations = |(high, low): (usize, usize)| columns[high].count * columns[low].count;
-    let mut pairs: Vec<(usize, usize)> = pairs.collect();
-    pairs.sort_by_key(|pair| combinations(*pair));
-    let all: usize = columns.iter().map(|column| column.count).fold(1, usize::saturating_mul);
-    let fewest = combinations(*pairs.first()?);
-    let tries = if columns.len() == 3 { 2 } else { 1 };
-    let mut best: Option<(usize, (usize, usize), (Merge, Column))> = None;
-    for pair in pairs.into_iter().take(tries).filter(|pair| combinations(*pair) <= MAX_DETOUR * fewest) {
-        let Some(made) = merge(&columns[pair.1], &columns[pair.0], number, limits, pace).await else { continue };
-        let left = made.1.count.saturating_mul(all / combinations(pair).max(1));
-        if best.as_ref().is_none_or(|(fewest, ..)| left < *fewest) {
-            best = Some((left, pair, made));
-        }
-    }
-    let (_, (high, low), made) = best?;
-    columns.swap_remove(high);
-    columns.swap_remove(low);
-    Some(made)
+    pairs.min_by_key(|(high, low)| columns[*high].count * columns[*low].count)
+}
+
+/// The number of terms that test both columns.
+fn common(one: &Column, other: &Column) -> u32 {
+    one.tests.iter().zip(&other.tests).map(|(one, other)| (one & other).count_ones()).sum()
 }
 
 impl Column {
@@ -188,14 +191,14 @@ impl Column {
         self.rows.get(class * words..(class + 1) * words).unwrap_or_default()
     }
 
-    /// Divides the accepted terms of each class, for a merge with a column that `others` test.
-    async fn side(&self, others: &[u64], pace: &Pace) -> Side {
+    /// Divides the accepted terms of each class, for a merge: terms in `tests` test this column, those in `others` the other.
+    async fn side(&self, tests: &[u64], others: &[u64], pace: &Pace) -> Side {
         let mut known: BTreeMap<Words, u32> = BTreeMap::new();
         let (alone, starts) = (Vec::with_capacity(self.count), Vec::with_capacity(self.count));
         let mut side = Side { alone, sets: 0, starts, both: Vec::new() };
         for class in 0..self.count {
             pace.spend(2 * self.tests.len()).await;
-            let words = (0u32..).zip(self.row(class)).zip(self.tests.iter().zip(others));
+            let words = (0u32..).zip(self.row(class)).zip(tests.iter().zip(others));
             let alone = words.clone().map(|((word, bits), (tests, others))| (word, bits & tests & !others));
             let both = words.map(|((word, bits), (tests, others))| (word, bits & tests & others));
             let next = known.len() as u32;
@@ -211,11 +214,13 @@ impl Column {
     }
 }
 
-/// Merges two columns into the column `number`. The table may take `bytes`, the rows of its classes `row_bytes`.
+/// Merges two columns into the column `number`. Terms in `except` are not taken on: the classes do not depend on them. The
+/// table may take `bytes`, the rows of its classes `row_bytes`.
 async fn merge(
     left: &Column,
     right: &Column,
     number: usize,
+    except: &[u64],
     (bytes, row_bytes): (usize, usize),
     pace: &Pace,
 ) -> Option<(Merge, Column)> {
@@ -224,7 +229,10 @@ async fn merge(
         return None;
     }
     let mut cells: Vec<u16> = Vec::with_capacity(combinations);
-    let (one, other) = (left.side(&right.tests, pace).await, right.side(&left.tests, pace).await);
+    let without = |tests: &[u64]| tests.iter().zip(except).map(|(tests, except)| tests & !except).collect();
+    let (left_tests, right_tests): (Vec<u64>, Vec<u64>) = (without(&left.tests), without(&right.tests));
+    let one = left.side(&left_tests, &right_tests, pace).await;
+    let other = right.side(&right_tests, &left_tests, pace).await;
     // The class of each pair of numbers if no term that tests both columns accepts it.
     let mut apart = vec![NEW; one.sets * other.sets];
     let mut together = vec![NEW; (2 * combinations.min(MAX_CLASSES)).next_power_of_two()];
@@ -239,7 +247,8 @@ async fn merge(
             let hash = common.fold(None, |hash, (word, bits)| {
                 Some(scatter(hash.unwrap_or(pair) ^ bits.rotate_left(word)))
             });
-            let row = || left.row(class).iter().zip(right.row(with)).map(|(one, other)| one & other);
+            let rows_of_both = || left.row(class).iter().zip(right.row(with)).zip(except);
+            let row = || rows_of_both().map(|((one, other), except)| one & other | except);
             let known = if let Some(hash) = hash {
                 let is_same = |number: u16| {
                     let start = usize::from(number) * words;
@@ -265,7 +274,7 @@ async fn merge(
             cells.push(*known);
         }
     }
-    let tests = left.tests.iter().zip(&right.tests).map(|(one, other)| one | other).collect();
+    let tests = left_tests.iter().zip(&right_tests).map(|(one, other)| one | other).collect();
     let merge = Merge { left: left.number, right: right.number, width: right.count as u32, cells };
     Some((merge, Column { number, tests, rows, count }))
 }
@@ -345,7 +354,8 @@ impl Verdicts {
             cells: Vec::with_capacity(combinations),
             outputs: Vec::new(),
         };
-        let (one, other) = (left.side(&right.tests, pace).await, right.side(&left.tests, pace).await);
+        let one = left.side(&left.tests, &right.tests, pace).await;
+        let other = right.side(&right.tests, &left.tests, pace).await;
         let numbers = verdicts.number_outputs(terms)?;
         let with_rules = terms.first_rules(right, &left.tests, pace).await;
         // The right classes by the words in which they have terms that test both columns: few share one with a left class.

@@ -45,11 +45,11 @@ use super::split::{budget, split, warn_of_shadowed_rules, warn_of_unused_outputs
     drops = "no_match"
 )]
 pub struct ClassifierArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Patterns, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
-    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
-    memory: Option<u32>,
 }
 
 pub struct Classifier {

@@ -65,11 +65,11 @@ use super::split::{budget, report, split, warn_of_shadowed_rules, warn_of_unused
     drops = "no_match"
 )]
 pub struct IPClassifierArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Expressions, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
-    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
-    memory: Option<u32>,
 }
 
 pub struct IPClassifier {

@@ -52,11 +52,11 @@ use super::update::RuleUpdate;
     drops = "denied"
 )]
 pub struct IPFilterArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Rules: `ACTION EXPRESSION`.
     #[arg(rest)]
     rules: Vec<Raw>,
-    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
-    memory: Option<u32>,
 }
 
 pub struct IPFilter {
