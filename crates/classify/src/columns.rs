@@ -9,16 +9,54 @@ use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
+use crate::diagram::{Comparison, Diagram, END, Step};
 use crate::expression::DROP;
 use crate::headers::{Base, Headers};
+use crate::tables::Tables;
+
+/// Words of an IP header without options.
+const HEADER_WORDS: usize = 5;
+/// From this number of header words on, copying the whole header is as cheap.
+const MIN_HEADER_COPY: usize = 3;
 
 /// One word of every packet of a batch.
-type Column = [u32; MAX_BATCH];
+pub(crate) type Column = [u32; MAX_BATCH];
+
+/// The words that a program reads, without duplicates.
+pub(crate) struct Words {
+    /// At most one per field of the program, plus those of `header`.
+    words: Vec<(Base, u16)>,
+    /// Index of the first word of the IP header, if enough of its words are read to copy the whole header at once.
+    header: Option<u16>,
+}
+
+impl Words {
+    pub(crate) fn new(words: impl Iterator<Item = (Base, u16)>) -> Self {
+        let mut words: Vec<_> = words.collect();
+        words.sort_unstable();
+        words.dedup();
+        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
+        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
+        if whole {
+            words.extend(of_header);
+            words.sort_unstable();
+            words.dedup();
+        }
+        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
+        Self { words, header: header.and_then(|first| u16::try_from(first).ok()) }
+    }
+
+    /// The number of a word.
+    pub(crate) fn number(&self, word: (Base, u16)) -> u16 {
+        self.words.binary_search(&word).map_or(0, |number| number as u16)
+    }
+}
 
 /// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
     columns: Vec<Column>,
+    /// For tables: the classes of each field and merge.
+    classes: Vec<Column>,
     /// Bitmap of the columns that hold words of the current batch.
     filled: u64,
     /// The lanes whose packets end before a compared word.
@@ -50,6 +88,7 @@ impl Default for Columns {
     fn default() -> Self {
         Self {
             columns: Vec::new(),
+            classes: Vec::new(),
             filled: 0,
             short: Vec::new(),
             outputs: Box::new([DROP; MAX_BATCH]),
@@ -59,29 +98,33 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Decides `packets`, at most one batch, by a diagram. `headers` returns the headers of a packet, and `short`
-    /// decides packets that end before a compared word.
+    /// Decides `packets`, at most one batch, by a diagram, by tables, or by a diagram until the packets take different
+    /// paths, and then by tables. `headers` returns the headers of a packet, and `short` decides packets that end before
+    /// a word that is read.
     #[inline(always)]
     pub(crate) fn decide<T>(
         &mut self,
-        diagram: &Diagram,
+        (diagram, tables): (Option<&Diagram>, Option<&Tables>),
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
         short: impl Fn(Headers<'_>) -> u32,
     ) -> Decision<'_> {
-        self.columns.resize(diagram.words.len(), [0; MAX_BATCH]);
-        self.filled = 0;
-        self.short.clear();
         let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
-        let all = self.follow(diagram, packets, &headers);
-        if self.short.is_empty()
-            && let Some(output) = all
-        {
-            return Decision::All(output);
-        }
         let count = packets.len();
-        if let Some(output) = all {
-            self.outputs[..count].fill(output);
+        let mut all = None;
+        if let Some(diagram) = diagram {
+            self.begin(&diagram.words);
+            match self.follow(diagram, packets, &headers) {
+                Ok(output) if self.short.is_empty() => return Decision::All(output),
+                Ok(output) => all = Some(output),
+                Err(at) if tables.is_none() => self.part(diagram, at, packets, &headers),
+                Err(_) => {}
+            }
+        }
+        match (all, tables) {
+            (Some(output), _) => self.outputs[..count].fill(output),
+            (None, Some(tables)) => self.look_up(tables, packets, &headers),
+            _ => {}
         }
         for lane in self.short.drain(..).map(usize::from) {
             if let Some(packet) = packets.get(lane) {
@@ -91,34 +134,70 @@ impl Columns {
         Decision::Each(&self.outputs[..count])
     }
 
-    /// Follows the steps with the whole batch. Returns the output if all packets share it; otherwise sets `outputs`.
+    /// Prepares for a batch of which a program reads these words.
+    #[inline]
+    fn begin(&mut self, words: &Words) {
+        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
+        self.filled = 0;
+        self.short.clear();
+    }
+
+    /// Decides the batch by tables; sets `outputs`.
+    #[inline(never)]
+    fn look_up<T>(&mut self, tables: &Tables, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
+        let count = packets.len();
+        self.begin(&tables.words);
+        self.classes.resize(tables.columns(), [0; MAX_BATCH]);
+        for (number, lookup) in tables.lookups.iter().enumerate() {
+            self.fill(&tables.words, lookup.column, packets, headers);
+            let word = self.columns.get(usize::from(lookup.column));
+            let Some((words, classes)) = word.zip(self.classes.get_mut(number)) else { return };
+            for (value, word) in classes[..count].iter_mut().zip(words) {
+                *value = (word >> (lookup.shift & 31)) & lookup.mask;
+            }
+            lookup.flat.classes(classes, count);
+        }
+        for (number, merge) in (tables.lookups.len()..).zip(&tables.merges) {
+            let Some((known, into)) = self.classes.split_at_mut_checked(number) else { return };
+            let (left, right) = (known.get(merge.left), known.get(merge.right));
+            if let ([into, ..], Some((left, right))) = (into, left.zip(right)) {
+                merge.classes(&mut into[..count], &left[..count], &right[..count]);
+            }
+        }
+        let verdicts = &tables.verdicts;
+        if let Some((left, right)) = self.classes.get(verdicts.left).zip(self.classes.get(verdicts.right)) {
+            verdicts.outputs(&mut self.outputs[..count], &left[..count], &right[..count]);
+        }
+    }
+
+    /// Follows the steps with the whole batch. Returns the output if all packets share it; otherwise the step where the
+    /// paths split.
     #[inline(always)]
     fn follow<T>(
         &mut self,
         diagram: &Diagram,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
-    ) -> Option<u32> {
+    ) -> Result<u32, usize> {
         let mut at = 0;
-        loop {
-            // Every path through a diagram ends at an output.
-            let Step { comparison, column, target } = diagram.steps.get(at)?;
+        // Every path through a diagram ends at an output.
+        while let Some(Step { comparison, column, target }) = diagram.steps.get(at) {
             let mut hits = packets.len();
             if !comparison.is_always() {
-                self.fill(diagram, *column, packets, headers);
-                hits = comparison.hits(self.columns.get(usize::from(*column))?.get(..hits)?);
+                self.fill(&diagram.words, *column, packets, headers);
+                hits = self.columns.get(usize::from(*column)).map_or(0, |column| comparison.hits(&column[..hits]));
             }
             if hits == 0 {
                 at += 1;
             } else if hits < packets.len() {
-                self.part(diagram, at, packets, headers);
-                return None;
+                return Err(at);
             } else if *target >= END {
-                return Some(output(*target));
+                return Ok(output(*target));
             } else {
                 at = *target as usize;
             }
         }
+        Ok(DROP)
     }
 
     /// Continues `follow` from step `first`, where the paths split.
@@ -139,7 +218,7 @@ impl Columns {
             while start < end
                 && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
             {
-                self.fill(diagram, *column, packets, headers);
+                self.fill(&diagram.words, *column, packets, headers);
                 let Some(column) = self.columns.get(usize::from(*column)) else { break };
                 let Parting { order, aside, waiting } = &mut self.parting;
                 let group = &mut order[start..end];
@@ -168,7 +247,7 @@ impl Columns {
     #[inline(always)]
     fn fill<T>(
         &mut self,
-        diagram: &Diagram,
+        words: &Words,
         number: u16,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
@@ -176,7 +255,7 @@ impl Columns {
         if self.filled >> number & 1 != 0 {
             return;
         }
-        if let Some(first) = diagram.header
+        if let Some(first) = words.header
             && (first..first + HEADER_WORDS as u16).contains(&number)
             && let Some(columns) = self.columns.get_mut(usize::from(first)..)
             && let Some(columns) = columns.first_chunk_mut()
@@ -186,7 +265,7 @@ impl Columns {
         }
         self.filled |= 1 << number;
         let column = self.columns.get_mut(usize::from(number));
-        let Some((column, (base, offset))) = column.zip(diagram.words.get(usize::from(number))) else {
+        let Some((column, (base, offset))) = column.zip(words.words.get(usize::from(number))) else {
             return;
         };
         let short = &mut self.short;

@@ -11,6 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::columns::Words;
 use crate::expression::{DROP, Rule};
 use crate::headers::Base;
 use crate::index::Index;
@@ -21,10 +22,6 @@ use crate::slots::Slots;
 const MAX_NODES: usize = 512;
 /// Maximum comparisons on any path through a diagram. Beyond this, looking up all fields is as fast.
 const MAX_PATH: usize = 16;
-/// Words of an IP header without options.
-pub(crate) const HEADER_WORDS: usize = 5;
-/// From this number of compared header words on, copying the whole header is as cheap.
-const MIN_HEADER_COPY: usize = 3;
 /// Maximum comparisons in a row on one field. A longer run is split by a comparison with its middle.
 const MAX_RUN: usize = 6;
 
@@ -65,7 +62,7 @@ impl Comparison {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) comparison: Comparison,
-    /// Index of the compared word in `Diagram::words`.
+    /// The number of the compared word.
     pub(crate) column: u16,
     pub(crate) target: Target,
 }
@@ -73,10 +70,7 @@ pub(crate) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(crate) steps: Vec<Step>,
-    /// The compared words, without duplicates: at most one per field of the program, plus those of `header`.
-    pub(crate) words: Vec<(Base, u16)>,
-    /// Index of the first word of the IP header, if enough of its words are compared to copy the whole header at once.
-    pub(crate) header: Option<u16>,
+    pub(crate) words: Words,
 }
 
 impl Diagram {
@@ -287,29 +281,18 @@ impl Builder<'_> {
             }
         }
         let compared = steps.iter().filter(|(comparison, _)| !comparison.is_always());
-        let mut words: Vec<_> =
-            compared.map(|(comparison, _)| (comparison.base, comparison.offset)).collect();
-        words.sort_unstable();
-        words.dedup();
-        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
-        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
-        if whole {
-            words.extend(of_header);
-            words.sort_unstable();
-            words.dedup();
-        }
-        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
+        let words = Words::new(compared.map(|(comparison, _)| (comparison.base, comparison.offset)));
         let resolve = |(comparison, link): (Comparison, Link)| {
             let target = match link {
                 Link::Output(output) => END | output,
                 Link::Drop => DROP,
                 Link::Node(number) => u32::try_from((*starts.get(number)?)?).ok()?,
             };
-            let column = words.binary_search(&(comparison.base, comparison.offset)).unwrap_or(0);
-            Some(Step { comparison, column: u16::try_from(column).ok()?, target })
+            let column = words.number((comparison.base, comparison.offset));
+            Some(Step { comparison, column, target })
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
-        Some(Diagram { steps: steps?, words, header: header.and_then(|first| u16::try_from(first).ok()) })
+        Some(Diagram { steps: steps?, words })
     }
 
     /// The number of comparisons on the longest path from `first`.

@@ -4,6 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::pace::{FREED, Pace};
+
 /// Maximum words of one field's rows (8 MiB). Rows of overlapping rules can grow with the square of the number of
 /// rules. A field beyond the limit is not indexed, and its terms evaluate their expressions.
 const MAX_WORDS: usize = 1 << 20;
@@ -44,7 +46,7 @@ impl Rows {
     }
 
     /// For each class, a bitmap of the granules of `1 << granule` slots in which its row is non-zero.
-    pub(crate) fn tops(&self, granule: u32) -> Vec<u64> {
+    pub(crate) async fn tops(&self, granule: u32, pace: &Pace) -> Vec<u64> {
         let words = |present: &[u64]| {
             let set = present.iter().zip(0u32..);
             set.flat_map(|(bits, index)| ones(*bits).map(move |bit| 64 * index + bit)).collect::<Vec<u32>>()
@@ -57,7 +59,12 @@ impl Rows {
             let found = words(&self.present[row..row + self.stride]).into_iter().zip(&self.words[start..]);
             found.fold(free, |top, (word, bits)| top | granules(*bits, word, granule))
         };
-        (0..self.len()).map(top).collect()
+        let mut tops = Vec::with_capacity(self.len());
+        for class in 0..self.len() {
+            pace.spend(self.free.len() / 4 + 4).await;
+            tops.push(top(class));
+        }
+        tops
     }
 
     /// Number of classes.
@@ -157,8 +164,16 @@ impl RowsBuilder {
     }
 
     /// The finished rows.
-    pub(crate) fn finish(self) -> Rows {
+    pub(crate) async fn finish(mut self, pace: &Pace) -> Rows {
+        while self.known.pop_first().is_some() {
+            pace.spend(FREED).await;
+        }
         self.rows
+    }
+
+    /// The work of finding a class.
+    pub(crate) fn work(&self) -> usize {
+        self.active.len() / 2 + 10
     }
 }
 
@@ -180,7 +195,7 @@ fn granules(bits: u64, word: u32, granule: u32) -> u64 {
 }
 
 /// Spreads a number over 64 bits, as a hash.
-fn scatter(number: u64) -> u64 {
+pub(crate) fn scatter(number: u64) -> u64 {
     let mixed = (number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ (mixed >> 29)

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::expression::{Expression, Relation, Test};
 use crate::headers::Base;
+use crate::pace::{FREED, Pace};
 use crate::spans::{Field, Spans, passing};
 
 /// Maximum terms of one rule, because a short rule can expand to exponentially many. A condition that needs more is
@@ -81,7 +82,10 @@ impl Lowering {
     }
 
     /// The fields, by number.
-    pub(crate) fn into_fields(self) -> Vec<Field> {
+    pub(crate) async fn into_fields(mut self, pace: &Pace) -> Vec<Field> {
+        while self.known.pop_first().is_some() {
+            pace.spend(FREED).await;
+        }
         self.fields
     }
 

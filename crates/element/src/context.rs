@@ -18,7 +18,7 @@ use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::random::between;
 use crate::resources::{Resources, SetupRemark};
-use crate::runtime::Runtime;
+use crate::runtime::{HandlerTarget, Runtime};
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
 
@@ -491,6 +491,17 @@ impl Context<'_> {
     /// Writes a handler at once. Fails as busy if its element is being called: see `defer_write`.
     pub fn write_handler(&self, path: &str, value: &str) -> Result<(), HandlerError> {
         self.runtime.write_handler(self.element.index, path, value)
+    }
+
+    /// Writes a handler like [`write_handler`](Self::write_handler), unless the write is long: then it begins, and this
+    /// returns where. The caller calls [`continue_write`](Self::continue_write) between batches until it is done.
+    pub fn begin_write(&self, path: &str, value: &str) -> Result<Option<HandlerTarget>, HandlerError> {
+        self.runtime.begin_write(self.element.index, path, value)
+    }
+
+    /// Continues a write that has begun. Returns its result when it is done.
+    pub fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+        self.runtime.continue_write(target)
     }
 
     /// Writes a handler once this call has ended; a failure is logged.

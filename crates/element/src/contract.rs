@@ -78,6 +78,18 @@ pub trait Element: Sized + 'static {
         Ok(())
     }
 
+    /// Begins a write to a handler that takes so long that packets should not wait for it. Returns whether it has begun:
+    /// then the writer calls `continue_write` between batches until that returns a result. Otherwise the writer calls the
+    /// handler at once.
+    fn begin_write(&mut self, _cx: &mut Context, _handler: &str, _value: &str) -> bool {
+        false
+    }
+
+    /// Continues the write that has begun, for some ten microseconds. Returns its result when it is done.
+    fn continue_write(&mut self, _cx: &mut Context) -> Option<Result<(), HandlerError>> {
+        None
+    }
+
     /// Takes over the state of the old element of the same name and class, after `initialize`.
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
@@ -163,6 +175,8 @@ pub trait DynElement: Any {
     fn swap_state(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
+    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool;
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
@@ -260,6 +274,14 @@ impl<E: Element> DynElement for E {
             Some(answer) => answer.map(drop),
             None => Err(found.error(name, false)),
         }
+    }
+
+    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool {
+        Element::begin_write(self, cx, handler, value)
+    }
+
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
+        Element::continue_write(self, cx)
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {

@@ -365,6 +365,10 @@ pub trait Environment {
     fn is_ready(&self, descriptor: Descriptor, read: bool, write: bool) -> bool {
         !self.wait(&[(descriptor, read, write)], Some(Timestamp::ZERO)).is_empty()
     }
+    /// Bytes that the lookup structures of a rule set may take, unless its element is given another limit.
+    fn rule_memory(&self) -> usize {
+        4 << 20
+    }
     /// Whether the router's tasks should yield the CPU now because others wait for it.
     fn is_turn_over(&self) -> bool {
         false

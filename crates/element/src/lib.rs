@@ -77,7 +77,7 @@ pub use outputs::Outputs;
 pub use random::{AdditiveRandom, RandomSequence, SharedRandom};
 pub use reason::Reason;
 pub use resources::{Resources, SetupRemark};
-pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
+pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals, WRITE_STEP};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
 pub use value_hint::value_hint;

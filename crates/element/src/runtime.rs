@@ -26,6 +26,9 @@ pub struct HandlerTarget {
     pub handler: String,
 }
 
+/// The longest time for which a write in steps keeps packets waiting. The last step may exceed it by some ten microseconds.
+pub const WRITE_STEP: Timestamp = Timestamp::from_micros(100);
+
 /// The router, as an element sees it through [`Context`](crate::Context). Elements are identified by index.
 pub trait Runtime: Ports + Scheduler + Signals + Handlers + Elements {}
 
@@ -89,6 +92,11 @@ pub trait Handlers {
     fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
     /// Writes a handler at once; fails if its element is being called.
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
+    /// Begins a write that may take steps. Returns where, if it has not been executed at once: then `continue_write` must be
+    /// called between batches until it returns a result.
+    fn begin_write(&self, from: usize, path: &str, value: &str) -> Result<Option<HandlerTarget>, HandlerError>;
+    /// Continues a write that has begun, for at most [`WRITE_STEP`]. Returns its result when it is done.
+    fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     /// The handlers of an element, or with `None` of the router.

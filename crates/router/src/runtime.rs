@@ -146,6 +146,19 @@ impl Handlers for RouterState {
         self.write_path(Some(from), path, value)
     }
 
+    fn begin_write(
+        &self,
+        from: usize,
+        path: &str,
+        value: &str,
+    ) -> Result<Option<HandlerTarget>, HandlerError> {
+        self.begin_write_path(Some(from), path, value)
+    }
+
+    fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+        self.continue_write_target(target)
+    }
+
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError> {
         self.resolve_path(Some(from), path)
     }

@@ -25,6 +25,11 @@ pub(super) fn split(
     }
 }
 
+/// The budget of a rule set: what the argument MEMORY gives, or what the environment has for each rule set.
+pub(super) fn budget(memory: Option<u32>, setup: &Setup) -> usize {
+    memory.map_or_else(|| setup.environment().rule_memory(), |memory| memory as usize)
+}
+
 /// Passes warnings on; the other problems are the error: one message for each rule. The texts are the rules', as written.
 pub(super) fn report(
     problems: &[RuleDiagnostic],

@@ -14,6 +14,8 @@ use super::retrying_listener::{RetryingListener, declaration};
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 /// Maximum connections; each may buffer a command's data.
 const MAX_CONNECTIONS: usize = 64;
+/// The timer that continues writes.
+const WRITE_TIMER: usize = 1;
 /// Commands of a connection that are executed before others get their turn.
 const MAX_COMMANDS: usize = 32;
 
@@ -125,7 +127,10 @@ impl Element for ControlSocket {
         Ok(())
     }
 
-    fn timer(&mut self, cx: &mut Context, _: usize) {
+    fn timer(&mut self, cx: &mut Context, timer: usize) {
+        if timer == WRITE_TIMER {
+            return self.continue_writes(cx);
+        }
         let ListenAddress::Inherited(number) = self.listener.address else { return self.listener.retry(cx) };
         match cx.environment().connect(&format!("fd:{number}")) {
             Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
@@ -156,7 +161,12 @@ impl Element for ControlSocket {
     fn inherit(&mut self, old: &mut ControlSocket, cx: &mut Context) {
         if self.listener.inherit(&mut old.listener, cx) {
             cx.clear_timer(0);
-            for connection in core::mem::take(&mut old.connections) {
+            for mut connection in core::mem::take(&mut old.connections) {
+                if let Some((_, name)) = connection.long_write.take() {
+                    let text = format!("Write handler '{name}' error: the configuration was replaced meanwhile");
+                    connection.line(code::HANDLER, &text, false);
+                    connection.flush();
+                }
                 self.store_or_close(cx, connection);
             }
         }
@@ -226,6 +236,27 @@ impl ControlSocket {
             }
         }
         connection.flush();
+    }
+
+    /// Continues the writes that go on in steps, and serves the connections whose write is done.
+    fn continue_writes(&mut self, cx: &Context) {
+        for mut connection in core::mem::take(&mut self.connections) {
+            if let Some((target, name)) = connection.long_write.take() {
+                match cx.continue_write(&target) {
+                    None => {
+                        connection.long_write = Some((target, name));
+                        cx.set_timer(WRITE_TIMER, cx.steady());
+                    }
+                    Some(result) => {
+                        if let Err((code, text)) = answer_write(&mut connection, &name, result) {
+                            connection.line(code, &text, false);
+                        }
+                        self.serve(cx, &mut connection);
+                    }
+                }
+            }
+            self.store_or_close(cx, connection);
+        }
     }
 
     fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), ErrorReply> {
@@ -306,23 +337,14 @@ impl ControlSocket {
         if self.read_only {
             return Err((code::PERMISSION, format!("Permission denied for '{name}'")));
         }
-        match cx.write_handler(&found.path, data) {
-            Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
-            Err(HandlerError::WrittenWithWarnings(warnings)) => {
-                connection.lines(
-                    code::WARNING,
-                    &format!("Write handler '{name}' OK with warnings"),
-                    &warnings,
-                );
+        match cx.begin_write(&found.path, data) {
+            Ok(Some(target)) => {
+                connection.long_write = Some((target, name.into()));
+                cx.set_timer(WRITE_TIMER, cx.steady());
+                Ok(())
             }
-            Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
-            Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
-            Err(error) => {
-                let text = format!("Write handler '{name}' error");
-                connection.lines(code::HANDLER, &text, &error.to_string());
-            }
+            written => answer_write(connection, name, written.map(drop)),
         }
-        Ok(())
     }
 
     fn call(
@@ -392,6 +414,27 @@ impl ControlSocket {
         }
         Ok(Found { path: rooted, listed, own })
     }
+}
+
+/// Queues the reply to a write.
+fn answer_write(
+    connection: &mut Connection,
+    name: &str,
+    result: Result<(), HandlerError>,
+) -> Result<(), ErrorReply> {
+    match result {
+        Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
+        Err(HandlerError::WrittenWithWarnings(warnings)) => {
+            connection.lines(code::WARNING, &format!("Write handler '{name}' OK with warnings"), &warnings);
+        }
+        Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+        Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
+        Err(error) => {
+            let text = format!("Write handler '{name}' error");
+            connection.lines(code::HANDLER, &text, &error.to_string());
+        }
+    }
+    Ok(())
 }
 
 fn no_element(name: &str) -> ErrorReply {
