@@ -19,6 +19,7 @@ use crate::outputs::Outputs;
 use crate::random::between;
 use crate::resources::{Resources, SetupRemark};
 use crate::runtime::Runtime;
+use crate::shard::Shard;
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
 
@@ -108,7 +109,14 @@ impl<'a> Context<'a> {
 
     /// The setup with which arguments of this element are parsed; `name` is the element's name.
     pub fn setup<'s>(&'s self, name: &'s str) -> Setup<'s> {
-        Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment())
+        let mut setup = Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        setup.shard = self.shard();
+        setup
+    }
+
+    /// The shard that the element is in.
+    pub fn shard(&self) -> Shard {
+        self.resources.shard
     }
 
     /// Parses a handler's value as an argument of type `T`.
@@ -491,6 +499,21 @@ impl Context<'_> {
     /// Writes a handler at once. Fails as busy if its element is being called: see `defer_write`.
     pub fn write_handler(&self, path: &str, value: &str) -> Result<(), HandlerError> {
         self.runtime.write_handler(self.element.index, path, value)
+    }
+
+    /// Reads a handler of all shards as one value, or that of one shard; the path is resolved relative to this element.
+    pub fn read_shards(
+        &self,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError> {
+        self.runtime.read_shards(self.element.index, path, parameter, shard)
+    }
+
+    /// Writes a handler in all shards, as `write_handler` does in one.
+    pub fn write_shards(&self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.runtime.write_shards(self.element.index, path, value)
     }
 
     /// Writes a handler once this call has ended; a failure is logged.

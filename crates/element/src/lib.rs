@@ -41,6 +41,7 @@ mod outputs;
 mod random;
 mod resources;
 mod runtime;
+mod shard;
 mod signal;
 mod tap;
 pub mod text;
@@ -49,7 +50,9 @@ mod waiting;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{Class, UNKNOWN_CLASS};
-pub use class_info::{ArgumentInfo, ClassDocumentation, ClassInfo, Notifies, Phase};
+pub use class_info::{
+    ArgumentInfo, ClassDocumentation, ClassInfo, FlowUse, Notifies, Phase, ShardMode, Sharding,
+};
 pub use clock::Clock;
 pub use context::Context;
 pub use contract::{DynElement, Element};
@@ -60,7 +63,8 @@ pub use element_derive::{Args, ArgumentGroup};
 pub use element_state::{ElementDetails, ElementState};
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
-    NextHop, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
+    NextHop, OtherShards, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal,
+    Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use fate::{Fate, FateCounts};
@@ -78,6 +82,7 @@ pub use random::{AdditiveRandom, RandomSequence, SharedRandom};
 pub use reason::Reason;
 pub use resources::{Resources, SetupRemark};
 pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
+pub use shard::{DividedRange, Resting, Shard};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
 pub use value_hint::value_hint;

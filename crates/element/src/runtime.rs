@@ -89,6 +89,16 @@ pub trait Handlers {
     fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
     /// Writes a handler at once; fails if its element is being called.
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
+    /// Reads a handler of all shards as one value, or that of one shard.
+    fn read_shards(
+        &self,
+        from: usize,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError>;
+    /// Writes a handler in all shards.
+    fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     /// The handlers of an element, or with `None` of the router.

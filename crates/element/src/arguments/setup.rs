@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use crate::environment::Environment;
 use crate::error::Message;
 use crate::names::Names;
+use crate::shard::Shard;
 
 /// The environment of an element during its creation, before the other elements exist.
 pub struct Setup<'a> {
@@ -25,6 +26,8 @@ pub struct Setup<'a> {
     pub checking: bool,
     /// The number of threads that tasks may be assigned to. One thread runs them all.
     pub threads: usize,
+    /// The shard that the element is in.
+    pub shard: Shard,
 }
 
 impl<'a> Setup<'a> {
@@ -45,6 +48,7 @@ impl<'a> Setup<'a> {
             unbatched: false,
             checking: false,
             threads: 1,
+            shard: Shard::ONLY,
         }
     }
 

@@ -58,6 +58,7 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPFilter, Classifier, CheckIPHeader",
     drops = "no_match"
 )]

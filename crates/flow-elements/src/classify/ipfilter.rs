@@ -40,6 +40,7 @@ use super::split::{report, split, warn_of_shadowed_rules};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPClassifier, Classifier, CheckIPHeader",
     drops = "denied"
 )]
