@@ -100,13 +100,11 @@ impl DividedRange {
 }
 
 impl Setup<'_> {
-    /// Fails if there are several shards, because `what` needs all packets in one.
+    /// Fails if there are several shards, because `what` needs one.
     pub fn require_one_shard(&self, what: &str) -> Result<(), SetupError> {
         match self.shard.count {
             0 | 1 => Ok(()),
-            count => {
-                Err(SetupError::new(format!("{what} needs all packets in one shard, but there are {count}")))
-            }
+            count => Err(SetupError::new(format!("{what} needs one shard, but there are {count}"))),
         }
     }
 }

@@ -164,7 +164,7 @@ impl RouterState {
             let mut created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
             if setup.unbatched && created.is_ok() {
-                let result = setup.require_one_shard("an element that acts on others while packets pass");
+                let result = setup.require_one_shard("acting on other elements while packets pass");
                 created = result.and(created);
             }
             let mut finder = self.graph.elements.get(index).map(ArgumentFinder::new);

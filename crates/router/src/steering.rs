@@ -45,6 +45,11 @@ impl Steering {
         Steering { shards: shards.max(1), ranges: Vec::new() }
     }
 
+    /// Whether this range is divided.
+    pub fn divides(&self, range: DividedRange) -> bool {
+        self.ranges.contains(&range)
+    }
+
     /// Divides a range. Returns false, and changes nothing, if it overlaps another one. The same range may be divided twice.
     pub fn divide(&mut self, range: DividedRange) -> bool {
         if self.ranges.contains(&range) {

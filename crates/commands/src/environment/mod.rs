@@ -10,7 +10,11 @@ mod multicast;
 mod open_socket;
 mod process;
 mod replay;
+mod shard;
 mod sockets;
+mod split;
 
 pub(crate) use process::ProcessEnvironment;
 pub(crate) use replay::MemoryCapture;
+pub(crate) use shard::{Outputs, ShardLink, Waker};
+pub(crate) use split::{join, remove_parts, split};
