@@ -6,18 +6,25 @@ use core::net::Ipv4Addr;
 use element::{DividedRange, Shard};
 
 /// EtherTypes of IPv4, IPv6, ARP, and of tags with another type behind them.
-const IP4: u16 = 0x0800;
-const IP6: u16 = 0x86dd;
-const ARP: u16 = 0x0806;
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+pub(crate) const IP4: u16 = 0x0800;
+pub(crate) const IP6: u16 = 0x86dd;
+pub(crate) const ARP: u16 = 0x0806;
+pub(crate) const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Tags that are looked behind.
-const MAX_TAGS: usize = 2;
+pub(crate) const MAX_TAGS: usize = 2;
 /// Errors of ICMP that hold the header of a packet, and messages of ICMPv6.
-const ICMP_ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
-const ICMP6_ERRORS: core::ops::RangeInclusive<u8> = 1..=4;
-const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
-const NEIGHBOUR_DISCOVERY: core::ops::RangeInclusive<u8> = 133..=137;
-const ARP_REPLY: u16 = 2;
+pub(crate) const ICMP_ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
+pub(crate) const ICMP6_ERRORS: core::ops::RangeInclusive<u8> = 1..=4;
+pub(crate) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+pub(crate) const NEIGHBOUR_DISCOVERY: core::ops::RangeInclusive<u8> = 133..=137;
+pub(crate) const ARP_REPLY: u16 = 2;
+
+/// A mixing step: a factor, a shift to the right whose result is added without carry, and another factor.
+pub(crate) type Mix = (u32, u32, u32);
+/// The step for each word of the addresses.
+pub(crate) const WORD_MIX: Mix = (0x9e37_79b1, 15, 0x85eb_ca77);
+/// The step for the sum of these.
+pub(crate) const SUM_MIX: Mix = (0xc2b2_ae3d, 16, 0x27d4_eb2f);
 
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,19 +150,30 @@ impl Steering {
         })
     }
 
+    /// The number of shards.
+    pub(crate) fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// The divided ranges.
+    pub(crate) fn ranges(&self) -> &[DividedRange] {
+        &self.ranges
+    }
+
+    /// The shard of a hash: by its upper half, so that 32 bits are enough for the product.
     fn spread(&self, hash: u32) -> u32 {
-        (u64::from(hash) * u64::from(self.shards) >> 32) as u32
+        (hash >> 16).wrapping_mul(self.shards) >> 16
     }
 }
 
 /// A hash that does not depend on the order of the words, so that it is the same in both directions.
 fn hash(words: &[u32]) -> u32 {
-    let sum = words.iter().fold(0u32, |sum, word| {
-        let mixed = word.wrapping_mul(0x9e37_79b1);
-        sum.wrapping_add((mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77))
-    });
-    let mixed = (sum ^ sum >> 16).wrapping_mul(0xc2b2_ae3d);
-    mixed ^ mixed >> 15
+    let mix = |word: u32, (before, shift, after): Mix| {
+        let mixed = word.wrapping_mul(before);
+        (mixed ^ mixed >> shift).wrapping_mul(after)
+    };
+    let sum = words.iter().fold(0u32, |sum, word| sum.wrapping_add(mix(*word, WORD_MIX)));
+    mix(sum, SUM_MIX)
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {

@@ -138,7 +138,8 @@ impl Environment for ProcessEnvironment {
     }
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
-        devices::open(request, &self.descriptors)
+        let filter = self.shard.as_ref().and_then(ShardSupport::filter);
+        devices::open(request, &self.descriptors, filter)
     }
 
     fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use element::{Descriptor, DividedRange, IoError, OtherShards, Reader, Shard, Writer};
-use router::Steering;
+use router::{FilterInstruction, Steering};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::descriptors::Descriptors;
@@ -152,6 +152,12 @@ impl ShardSupport {
             true => Ok(()),
             false => Err(IoError::Failed("several shards need ranges that do not overlap".into())),
         }
+    }
+
+    /// The program that selects the received packets of this shard.
+    pub(super) fn filter(&self) -> Option<Vec<FilterInstruction>> {
+        let Shard { index, count } = self.link.shard;
+        (count > 1).then(|| self.steering.borrow().filter(index))
     }
 
     /// Opens a capture: the packets of this shard.
