@@ -119,6 +119,11 @@ impl<'a> Context<'a> {
         self.resources.shard
     }
 
+    /// Like [`Setup::require_one_shard`], for handlers.
+    pub fn require_one_shard(&self, what: &str) -> Result<(), HandlerError> {
+        self.setup("").require_one_shard(what).map_err(HandlerError::from)
+    }
+
     /// Parses a handler's value as an argument of type `T`.
     pub fn argument<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
         let name = self.name();

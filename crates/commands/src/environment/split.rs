@@ -9,7 +9,7 @@ use element::{IoError, Reader, Writer};
 use router::{Destination, Steering};
 
 use super::files::{self, ReadProgress};
-use super::shard::{Outputs, SharedMemory, part};
+use super::parts::{Outputs, SharedMemory, part};
 
 /// Bytes of packets that are prepared at once.
 const CHUNK: usize = 128 << 10;

@@ -1,10 +1,11 @@
 //! The environment of an element during its creation.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::environment::Environment;
-use crate::error::Message;
+use crate::error::{Message, SetupError};
 use crate::names::Names;
 use crate::shard::Shard;
 
@@ -80,6 +81,14 @@ impl<'a> Setup<'a> {
     /// The environment.
     pub fn environment(&self) -> &'a dyn Environment {
         self.environment
+    }
+
+    /// Fails if there are several shards, because `what` needs one.
+    pub fn require_one_shard(&self, what: &str) -> Result<(), SetupError> {
+        match self.shard.count {
+            0 | 1 => Ok(()),
+            count => Err(SetupError::new(format!("{what} needs one shard, but there are {count}"))),
+        }
     }
 
     /// Adds a warning: text without the element's name.
