@@ -28,7 +28,7 @@ const SEPARATORS: [char; 6] = [' ', '\t', '=', ',', '[', ']'];
 /// Read handlers of every element that add up.
 const ELEMENT_SUMS: [&str; 5] = ["icounts", "ocounts", "losses", "fates", "cycles"];
 /// Read handlers of the router that add up.
-const ROUTER_SUMS: [&str; 4] = ["account", "accounts", "discards", "waiting"];
+const ROUTER_SUMS: [&str; 3] = ["account", "accounts", "discards"];
 
 impl Router {
     /// How the answers of shards to a read of this handler become one.
@@ -41,7 +41,11 @@ impl RouterState {
     fn merge(&self, target: &HandlerTarget) -> Merge {
         let name = &&*target.handler;
         let Some(node) = target.element.and_then(|index| self.nodes.get(index)) else {
-            return if ROUTER_SUMS.contains(name) { Merge::Sum } else { Merge::Same };
+            return match &target.handler[..] {
+                "waiting" => Merge::Lines,
+                _ if ROUTER_SUMS.contains(name) => Merge::Sum,
+                _ => Merge::Same,
+            };
         };
         let sharding = &node.element.class.shards;
         if sharding.sums.contains(name) {

@@ -180,8 +180,8 @@ impl Engines {
         let merge = whole.and_then(|merge| merge.recv().ok()).unwrap_or(Ok(Merge::Same));
         let (shard, rest) = match merge {
             // An element in a compound element of that name comes first.
-            Ok(_) => (None, path),
-            Err(_) => Shard { index: 0, count }.strip_prefix(path),
+            Ok(_) if path.contains('.') => (None, path),
+            _ => Shard { index: 0, count }.strip_prefix(path),
         };
         let rest = rest.to_string();
         let answers = self.each(move |worker| worker.router.read(&rest, ""));
