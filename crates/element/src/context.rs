@@ -19,6 +19,7 @@ use crate::outputs::Outputs;
 use crate::random::between;
 use crate::resources::{Resources, SetupRemark};
 use crate::runtime::{HandlerTarget, Runtime};
+use crate::shard::Shard;
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
 
@@ -108,7 +109,19 @@ impl<'a> Context<'a> {
 
     /// The setup with which arguments of this element are parsed; `name` is the element's name.
     pub fn setup<'s>(&'s self, name: &'s str) -> Setup<'s> {
-        Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment())
+        let mut setup = Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        setup.shard = self.shard();
+        setup
+    }
+
+    /// The shard that the element is in.
+    pub fn shard(&self) -> Shard {
+        self.resources.shard
+    }
+
+    /// Like [`Setup::require_one_shard`], for handlers.
+    pub fn require_one_shard(&self, what: &str) -> Result<(), HandlerError> {
+        self.setup("").require_one_shard(what).map_err(HandlerError::from)
     }
 
     /// Parses a handler's value as an argument of type `T`.
@@ -502,6 +515,21 @@ impl Context<'_> {
     /// Continues a write that has begun. Returns its result when it is done.
     pub fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
         self.runtime.continue_write(target)
+    }
+
+    /// Reads a handler of all shards as one value, or that of one shard; the path is resolved relative to this element.
+    pub fn read_shards(
+        &self,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError> {
+        self.runtime.read_shards(self.element.index, path, parameter, shard)
+    }
+
+    /// Writes a handler in all shards, as `write_handler` does in one.
+    pub fn write_shards(&self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.runtime.write_shards(self.element.index, path, value)
     }
 
     /// Writes a handler once this call has ended; a failure is logged.

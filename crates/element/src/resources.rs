@@ -14,6 +14,7 @@ use crate::drops::UserReasons;
 use crate::environment::Environment;
 use crate::names::Names;
 use crate::random::SharedRandom;
+use crate::shard::Shard;
 use crate::tap::LogTap;
 
 /// A remark of an element during setup.
@@ -43,6 +44,8 @@ pub struct Resources {
     pub random: SharedRandom,
     /// The drop reasons that users' functions declared.
     pub user_reasons: UserReasons,
+    /// The shard that the router is.
+    pub shard: Shard,
     /// The driver.
     pub driver: Driver,
     /// Calls that wait until the current call has ended.
@@ -63,6 +66,7 @@ impl Resources {
             names: Names::new(),
             random: SharedRandom::default(),
             user_reasons: UserReasons::default(),
+            shard: Shard::ONLY,
             driver: Driver::default(),
             deferred: Deferred::default(),
             remarks: RefCell::default(),

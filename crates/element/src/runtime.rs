@@ -97,6 +97,16 @@ pub trait Handlers {
     fn begin_write(&self, from: usize, path: &str, value: &str) -> Result<Option<HandlerTarget>, HandlerError>;
     /// Continues a write that has begun, for at most [`WRITE_STEP`]. Returns its result when it is done.
     fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>>;
+    /// Reads a handler of all shards as one value, or that of one shard.
+    fn read_shards(
+        &self,
+        from: usize,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError>;
+    /// Writes a handler in all shards.
+    fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     /// The handlers of an element, or with `None` of the router.

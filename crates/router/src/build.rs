@@ -10,8 +10,8 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
-    SetupRemark, value_hint,
+    Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Resting, Setup,
+    SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -27,6 +27,7 @@ use crate::order;
 use crate::own_writes::OwnWrites;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
+use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
 
 impl RouterState {
@@ -44,6 +45,10 @@ impl RouterState {
         let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
             return Err(problems);
         };
+        sharding::check(&graph, &hookup, &options, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         environment.prepare();
         let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
         state.configure(&mut problems);
@@ -63,6 +68,8 @@ impl RouterState {
     ) -> Box<RouterState> {
         options.batch = options.batch.clamp(1, MAX_BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
+        // The sequences of shards differ.
+        let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
         let order = order::analyse(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
@@ -94,9 +101,11 @@ impl RouterState {
         let by_name: BTreeMap<_, _> =
             nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)).collect();
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
+        let mut resources = Resources::new(environment, pool, Clock::new(options.simulated));
+        resources.shard = options.shard;
         Box::new(RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
-            resources: Resources::new(environment, pool, Clock::new(options.simulated)),
+            resources,
             nodes,
             connections,
             graph,
@@ -151,8 +160,13 @@ impl RouterState {
             );
             setup.checking = check.is_some();
             setup.threads = self.options.threads;
-            let created = node.class.create(Arguments::new(&config), &mut setup);
+            setup.shard = self.options.shard;
+            let mut created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
+            if setup.unbatched && created.is_ok() {
+                let result = setup.require_one_shard("acting on other elements while packets pass");
+                created = result.and(created);
+            }
             let mut finder = self.graph.elements.get(index).map(ArgumentFinder::new);
             let notes = setup.notes.into_iter().map(|text| (Severity::Note, Message::Other(text)));
             let warnings = setup.warnings.into_iter().map(|warning| (Severity::Warning, warning));
@@ -163,7 +177,11 @@ impl RouterState {
                 found.push((position, diagnostic));
             }
             match created {
-                Ok(object) => *node.object.borrow_mut() = Some(object),
+                Ok(object) => {
+                    let rests =
+                        self.options.shard.index > 0 && node.element.class.shards.mode == ShardMode::First;
+                    *node.object.borrow_mut() = Some(if rests { Box::new(Resting(object)) } else { object });
+                }
                 Err(error) => {
                     let mut problem = self.problem("While configuring", index, &error);
                     let element = self.graph.elements.get(index);
@@ -284,6 +302,7 @@ impl RouterState {
                 &self.resources.names,
                 self.resources.environment.as_ref(),
             );
+            setup.shard = self.options.shard;
             let result = object.reconfigure(Arguments::new(config), &mut setup);
             for warning in &setup.warnings {
                 self.resources.log(&format!("  warning: {warning}"));

@@ -159,6 +159,20 @@ impl Handlers for RouterState {
         self.continue_write_target(target)
     }
 
+    fn read_shards(
+        &self,
+        from: usize,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError> {
+        RouterState::read_shards(self, from, path, parameter, shard)
+    }
+
+    fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError> {
+        RouterState::write_shards(self, from, path, value)
+    }
+
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError> {
         self.resolve_path(Some(from), path)
     }

@@ -224,17 +224,7 @@ impl Workbench {
     ///
     /// This program can't run it. If only the peer can't, the row's note says so.
     pub fn measure(&mut self, comparison: &Comparison) -> Result<Row, ComparisonError> {
-        let is_pppoe = comparison.text.contains("12/8864");
-        let capture = self.capture(comparison, is_pppoe)?;
-        let mut load = comparison.load;
-        if load.rules.is_none()
-            && comparison.traffic != Traffic::Constant
-            && has_element(&comparison.text, "rules")
-        {
-            load.rules = Some(USUAL_RULES);
-        }
-        let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed)
-            .map_err(ComparisonError::Configuration)?;
+        let (capture, load, chain) = self.chain(comparison)?;
         let packets = capture.frames;
         let files = self.files(&chain, &capture)?;
         let has_counter = chain.has_output;
@@ -298,6 +288,31 @@ impl Workbench {
             floor: job.map(|_| FloorFigures::of(&figures, floor.figures(packets, 1))),
             note,
         })
+    }
+
+    /// The text that is measured for a comparison, and the capture that it reads.
+    ///
+    /// # Errors
+    ///
+    /// The traffic can't be made, or the configuration can't be used with it.
+    pub fn prepare(&mut self, comparison: &Comparison) -> Result<(String, Capture), ComparisonError> {
+        let (capture, _, chain) = self.chain(comparison)?;
+        Ok((chain.text(&capture, 1), capture))
+    }
+
+    /// The capture, the load and the chain of a comparison.
+    fn chain(&mut self, comparison: &Comparison) -> Result<(Capture, Load, Chain), ComparisonError> {
+        let is_pppoe = comparison.text.contains("12/8864");
+        let capture = self.capture(comparison, is_pppoe)?;
+        let mut load = comparison.load;
+        if load.rules.is_none()
+            && comparison.traffic != Traffic::Constant
+            && has_element(&comparison.text, "rules")
+        {
+            load.rules = Some(USUAL_RULES);
+        }
+        let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed);
+        Ok((capture, load, chain.map_err(ComparisonError::Configuration)?))
     }
 
     /// The capture for a comparison: the last one if it matches.

@@ -41,6 +41,7 @@ use super::split::{budget, split, warn_of_shadowed_rules, warn_of_unused_outputs
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPClassifier, IPFilter",
     drops = "no_match"
 )]

@@ -61,6 +61,7 @@ use super::split::{budget, report, split, warn_of_shadowed_rules, warn_of_unused
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPFilter, Classifier, CheckIPHeader",
     drops = "no_match"
 )]

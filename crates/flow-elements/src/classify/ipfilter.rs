@@ -48,6 +48,7 @@ use super::update::RuleUpdate;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPClassifier, Classifier, CheckIPHeader",
     drops = "denied"
 )]

@@ -36,6 +36,8 @@ use packet::Ip4View;
     processing = "/ah",
     task,
     notifies = "empty",
+    shards = "sum",
+    sums = "count, filepos",
     see = "ToDump, FromIPSummaryDump",
     drops = "no_ip_header",
     fates = "received, discarded, waiting"
@@ -183,6 +185,10 @@ impl Element for FromDump {
             return Err(SetupError::new("END, END_AFTER, and INTERVAL are mutually exclusive"));
         } else if args.stop && args.end_call.is_some() {
             return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
+        }
+        let relative = [args.start_after, args.end_after, args.interval].iter().any(Option::is_some);
+        if args.timing || relative || args.end_call.is_some() || args.filepos > 0 {
+            setup.require_one_shard("TIMING, START_AFTER, END_AFTER, INTERVAL, END_CALL or FILEPOS")?;
         }
         let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
         Ok(FromDump {

@@ -45,7 +45,7 @@ const MAX_COMMANDS: usize = 32;
 /// Commands and data of more than 16 MiB are refused, and so is a 65th connection. Data that is not UTF-8 reaches
 /// handlers with replacement characters. Low-level calls exist only for counts, rates and switches.
 #[derive(Args)]
-#[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script")]
+#[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script", shards = "first")]
 pub struct ControlSocketArgs {
     /// TCP, UNIX, or SOCKET for an inherited connection.
     #[arg(position)]
@@ -305,7 +305,7 @@ impl ControlSocket {
         }
         let result = match found.own {
             Some(value) => Ok(value),
-            None => cx.read_handler(&found.path, data),
+            None => cx.read_shards(&found.path, data, found.shard),
         };
         match result {
             Ok(value) => {
@@ -336,6 +336,14 @@ impl ControlSocket {
         }
         if self.read_only {
             return Err((code::PERMISSION, format!("Permission denied for '{name}'")));
+        }
+        if let Some(shard) = found.shard {
+            let text = format!("Write to all shards: leave ‘shard{shard}/’ out of '{name}'");
+            return Err((code::PERMISSION, text));
+        }
+        if cx.shard().count > 1 {
+            let written = cx.write_shards(&found.path, data);
+            return answer_write(connection, name, written);
         }
         match cx.begin_write(&found.path, data) {
             Ok(Some(target)) => {
@@ -380,6 +388,11 @@ impl ControlSocket {
     /// Finds a handler by the name that a client uses.
     fn find_handler(&self, cx: &Context, name: &str) -> Result<Found, ErrorReply> {
         let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
+        // An element in a compound element of that name comes first.
+        let is_element = path
+            .split_once('.')
+            .is_some_and(|(element, _)| cx.runtime().find(cx.element(), element).is_some());
+        let (shard, path) = if is_element { (None, path) } else { cx.shard().strip_prefix(path) };
         // A path without an element is the router's, never relative to the socket.
         let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
         if let Some(proxy) = &self.proxy {
@@ -395,7 +408,7 @@ impl ControlSocket {
                     return Err((code::NO_HANDLER, format!("No proxied handler named '{name}'")));
                 }
             }
-            return Ok(Found { path: path_there, listed, own: None });
+            return Ok(Found { path: path_there, listed, own: None, shard });
         }
         let target = cx.runtime().resolve(cx.element(), &rooted).map_err(|error| match error {
             HandlerError::NoElement(element) => no_element(&element),
@@ -412,7 +425,7 @@ impl ControlSocket {
         if listed.is_empty() && own.is_none() && (target.element == Some(cx.element()) || is_absent()) {
             return Err(unknown(name));
         }
-        Ok(Found { path: rooted, listed, own })
+        Ok(Found { path: rooted, listed, own, shard })
     }
 }
 
@@ -452,6 +465,8 @@ struct Found {
     listed: Vec<HandlerInfo>,
     /// The value if it is one of the socket's own handlers, which can't be called while it serves.
     own: Option<String>,
+    /// The shard that is asked, if it is one.
+    shard: Option<u32>,
 }
 
 impl Found {

@@ -27,6 +27,8 @@ use super::production::MAX_PACKETS_PER_RUN;
     processing = "a/",
     order_insensitive,
     task,
+    shards = "sum",
+    sums = "count",
     see = "Idle, TimedSink",
     fates = "discarded"
 )]

@@ -158,6 +158,12 @@ impl<K: QueuePolicy> Fifo<K> {
     }
 }
 
+/// The part of the capacity that this shard has.
+fn own_capacity<K: QueuePolicy>(args: K::Args, setup: &Setup) -> Result<usize, SetupError> {
+    let capacity = u32::try_from(K::capacity(args)).unwrap_or(u32::MAX);
+    Ok(setup.shard.divide("CAPACITY", capacity)? as usize)
+}
+
 impl<K: QueuePolicy> Element for Fifo<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
@@ -168,6 +174,7 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         Handler::read("capacity", "Maximum number of packets.", |queue| queue.capacity.to_string()),
         Handler::setting("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
+            let capacity = cx.shard().divide("CAPACITY", capacity)?;
             queue.set_capacity(capacity as usize, cx);
             cx.record_argument(Some(0), "CAPACITY", value.trim());
             if Self::NOTIFIES_FULL && queue.stored.len() < queue.capacity {
@@ -198,8 +205,8 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
-        let capacity = K::capacity(args);
+    fn new(args: K::Args, setup: &mut Setup) -> Result<Fifo<K>, SetupError> {
+        let capacity = own_capacity::<K>(args, setup)?;
         Ok(Fifo {
             stored: Stored::with_capacity(capacity.min(INITIAL_CAPACITY)),
             capacity,
@@ -211,9 +218,9 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         })
     }
 
-    fn reconfigure(&mut self, args: K::Args, _: &mut Setup) -> Result<(), SetupError> {
+    fn reconfigure(&mut self, args: K::Args, setup: &mut Setup) -> Result<(), SetupError> {
         // The router counts what is over the new capacity.
-        self.shrink(K::capacity(args));
+        self.shrink(own_capacity::<K>(args, setup)?);
         Ok(())
     }
 
