@@ -34,6 +34,7 @@ mod port;
 mod port_capture;
 mod rate_limiter;
 mod runner;
+mod shards;
 mod silence;
 mod source_guard;
 mod switch;
@@ -63,6 +64,7 @@ pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery}
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
+pub use shards::Shards;
 pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};
