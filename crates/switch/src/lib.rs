@@ -63,7 +63,7 @@ pub use port::{PortId, PortSettings};
 pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery};
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
-pub use runner::{PortCost, SwitchRunner, wait};
+pub use runner::{PortCost, SwitchRunner, wait, wait_shared};
 pub use shards::Shards;
 pub use silence::Progress;
 pub use source_guard::SourceGuard;

@@ -553,20 +553,32 @@ pub(crate) fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch,
 /// `most` has passed: for a thread that runs several switches. Returns at once if frames are waiting. `wake_event` must
 /// be a non-blocking descriptor; it is read empty.
 pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<BorrowedFd>, most: Duration) {
-    let mut polls: Vec<_> = wake_event.iter().map(readable).collect();
+    wait_shared(runners.iter_mut(), wake_event, None, most);
+}
+
+/// Like [`wait`], for one of several threads. `shared` is an event that all of them wait for. Returns whether this thread has
+/// read it empty: it must then wake the others, which may have missed it.
+pub fn wait_shared<'a, F: Forward + 'a>(
+    runners: impl Iterator<Item = &'a mut SwitchRunner<F>>,
+    wake_event: Option<BorrowedFd>,
+    shared: Option<BorrowedFd>,
+    most: Duration,
+) -> bool {
+    let mut runners: Vec<&mut SwitchRunner<F>> = runners.collect();
+    let mut polls: Vec<_> = wake_event.iter().chain(&shared).map(readable).collect();
     let mut sleeps = true;
-    for runner in &mut *runners {
+    for runner in &mut runners {
         sleeps &= runner.prepare_sleep(&mut polls);
     }
     if sleeps {
-        let due = runners.iter().filter_map(SwitchRunner::due_in).min();
+        let due = runners.iter().filter_map(|runner| runner.due_in()).min();
         let time = due.map_or(most, |due| due.min(most));
         // Rounded up, so that the frame is due after the sleep.
         let milliseconds = i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
         // SAFETY: the list is live and has the stated length.
         unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
     }
-    for runner in &mut *runners {
+    for runner in &mut runners {
         if sleeps {
             clear(&runner.wake_event);
         }
@@ -575,6 +587,7 @@ pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<Borr
     if let (true, Some(event)) = (sleeps, wake_event) {
         clear(&event);
     }
+    sleeps && shared.is_some_and(|event| clear(&event))
 }
 
 /// Sends the frames that the method made, and forgets them.
@@ -645,11 +658,11 @@ pub(crate) fn count_sent<F: Forward>(
     }
 }
 
-/// Resets an eventfd.
-fn clear(event: &impl AsRawFd) {
+/// Resets an eventfd. Returns whether it was signalled.
+fn clear(event: &impl AsRawFd) -> bool {
     let mut count = 0u64;
     // SAFETY: the kernel writes eight bytes to a live variable.
-    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
+    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
 }
 
 /// A poll entry that waits until a descriptor is readable.

@@ -23,8 +23,15 @@ pub(crate) struct NetworkAccount {
 }
 
 /// Drop reasons that are counted between a switch and what is behind its port. The others are the switch's own.
-const PORT_REASONS: [Reason; 6] =
-    [Reason::TOO_LONG, Reason::FULL, Reason::FAULTY, Reason::DOWN, Reason::MISSED, Reason::BOX_ENDED];
+const PORT_REASONS: [Reason; 7] = [
+    Reason::TOO_LONG,
+    Reason::FULL,
+    Reason::FAULTY,
+    Reason::DOWN,
+    Reason::MISSED,
+    Reason::BOX_ENDED,
+    Reason::THREAD_FULL,
+];
 
 fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String, u64> {
     let reasons = REASONS.into_iter().filter(|reason| counts(*reason));
@@ -77,11 +84,12 @@ impl Network {
                 ..AccountRow::new(place)
             });
         }
-        let books = runner.switch().books();
-        let held = match runner.switch().forward_mut() {
+        let books = runner.books();
+        let held = |forward: &mut ForwardingMode| match forward {
             ForwardingMode::Steering(steering) => steering.chains().held() as u64,
             _ => 0,
         };
+        let held = runner.forwards().map(held).sum();
         rows.push(AccountRow {
             incoming: Some(books.counters.received_frames.saturating_add(books.injected)),
             made: books.copied,
@@ -95,7 +103,7 @@ impl Network {
     /// The chains of a steering switch.
     fn account_of_chains(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {
         let Ok((record, runner)) = self.record_and_runner(name) else { return };
-        let ForwardingMode::Steering(steering) = runner.switch().forward_mut() else { return };
+        let ForwardingMode::Steering(steering) = runner.forward() else { return };
         for chain in &record.services.definition.chains {
             let number = record.services.chains.get(&chain.name);
             let Some(books) = number.and_then(|number| steering.chains().books(*number)) else { continue };
@@ -191,7 +199,7 @@ impl Network {
         &self,
         switch: &SwitchName,
         port: &PortName,
-    ) -> Option<(&PortRecord, &switch::SwitchRunner<switch::ForwardingMode>)> {
+    ) -> Option<(&PortRecord, &switch::Shards<ForwardingMode>)> {
         let index = self.switches.iter().position(|record| record.name == *switch)?;
         Some((self.switches.get(index)?.ports.get(port)?, self.runners.get(index + 1)?))
     }

@@ -13,7 +13,7 @@ use model::{AddFlow, FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchNam
 use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Steering, SwitchRunner};
+use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering};
 
 /// Why a flow is refused that no daemon of ours orders.
 pub(super) fn malformed(what: &'static str) -> OperationError {
@@ -22,9 +22,9 @@ pub(super) fn malformed(what: &'static str) -> OperationError {
 
 pub(super) fn steering<'a>(
     switch: &SwitchName,
-    runner: &'a mut SwitchRunner<ForwardingMode>,
+    runner: &'a mut Shards<ForwardingMode>,
 ) -> Result<&'a mut Steering, OperationError> {
-    match runner.switch().forward_mut() {
+    match runner.forward() {
         ForwardingMode::Steering(steering) => Ok(steering),
         _ => Err(PortError::NotSteering(switch.clone()).into()),
     }

@@ -278,10 +278,8 @@ impl<F: Forward> Shards<F> {
         Some(self.shards_mut().nth(shard)?.add_link(link))
     }
 
-    /// Removes a link from a shard.
-    pub fn remove_link(&mut self, shard: usize, number: usize) {
-        if let Some(shard) = self.shards_mut().nth(shard) {
-            shard.remove_link(number);
-        }
+    /// Removes the link with a number from all shards.
+    pub fn remove_links(&mut self, number: usize) {
+        self.shards_mut().for_each(|shard| drop(shard.remove_link(number)));
     }
 }
