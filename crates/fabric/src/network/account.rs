@@ -1,6 +1,7 @@
 //! The accounts of switches, ports and pipes, and what passed the rings of boxes.
 
 use super::attach::Network;
+use super::flows::all_steering;
 use super::records::{Endpoint, PortRecord};
 use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, ServiceName, SwitchName};
 use protocol::fabric::LinkEnd;
@@ -103,10 +104,15 @@ impl Network {
     /// The chains of a steering switch.
     fn account_of_chains(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {
         let Ok((record, runner)) = self.record_and_runner(name) else { return };
-        let ForwardingMode::Steering(steering) = runner.forward() else { return };
+        let Ok(all) = all_steering(name, runner) else { return };
         for chain in &record.services.definition.chains {
-            let number = record.services.chains.get(&chain.name);
-            let Some(books) = number.and_then(|number| steering.chains().books(*number)) else { continue };
+            let Some(number) = record.services.chains.get(&chain.name) else { continue };
+            let of_shards = all.iter().filter_map(|steering| steering.chains().books(*number));
+            let books = of_shards.reduce(|mut sum, books| {
+                sum += books;
+                sum
+            });
+            let Some(books) = books else { continue };
             let ChainBooks {
                 entered,
                 returned,

@@ -124,8 +124,8 @@ impl Network {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
         let threads = self.thread_count();
-        if threads > 1 && definition.mode == SwitchMode::Steering {
-            return Err(PortError::Threads("a switch of the mode `steering`").into());
+        if threads > 1 && !definition.controllers.is_empty() {
+            return Err(PortError::Threads("a controller of a switch").into());
         }
         let mut modes = forwarding_modes(definition, threads).into_iter();
         let first = modes.next().unwrap_or(ForwardingMode::Static(StaticTable::new()));
