@@ -54,6 +54,12 @@ impl DynElement for Resting {
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError> {
         self.0.write(cx, name, value)
     }
+    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool {
+        self.0.begin_write(cx, handler, value)
+    }
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
+        self.0.continue_write(cx)
+    }
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         self.0.more_handlers()
     }
