@@ -133,8 +133,8 @@ impl Table for Chain {
 impl Table for SteeringResults {
     fn head() -> String {
         format!(
-            "{:<10} {:>8} {:>6} {:<8} {:>8} {:>8} {:>9} {:>8} {:>8}",
-            "functions", "flows", "bytes", "by", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
+            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>8} {:>8} {:>9} {:>8} {:>8}",
+            "functions", "flows", "bytes", "by", "threads", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
         )
     }
 
@@ -142,10 +142,11 @@ impl Table for SteeringResults {
         let line = |row: &SteeringRate| {
             let by = format!("{:?}", row.by).to_lowercase();
             format!(
-                "{:<10} {:>8} {:>6} {by:<8} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
+                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
                 row.chain,
                 row.flows,
                 row.size,
+                row.threads,
                 row.mpps,
                 row.gbps,
                 row.switch_ns_per_hop,

@@ -37,12 +37,12 @@ fn packets_stay_in_their_pair() {
         test_box.install("", configuration).unwrap();
         let (mut sent, mut received) = ([0; PAIRS], [0; PAIRS]);
         for round in 0..600 {
-            for pair in 0..PAIRS {
+            for (pair, sent) in sent.iter_mut().enumerate() {
                 let count = (round * 7 + pair * 5) % 40;
                 let packets: Vec<Vec<u8>> = (0..count)
-                    .map(|number| frames(1, 60 + pair * 200 + (sent[pair] + number) % 100).remove(0))
+                    .map(|number| frames(1, 60 + pair * 200 + (*sent + number) % 100).remove(0))
                     .collect();
-                sent[pair] += test_box.send(pair, &packets);
+                *sent += test_box.send(pair, &packets);
             }
             test_box.engine.round().unwrap();
             for (pair, received) in received.iter_mut().enumerate() {

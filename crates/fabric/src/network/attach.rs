@@ -1,9 +1,9 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::ended_flows::EndedFlows;
-use super::pairs::{PairPipes, PairSlots, rings_of};
+use super::pairs::{PairPipes, PairSlots, Port, rings_of};
 use super::records::{
-    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, Silent, SwitchRecord,
+    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,
 };
 use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};

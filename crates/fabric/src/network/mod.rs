@@ -32,5 +32,6 @@ pub(crate) use device::{adopt, placeholder};
 pub(crate) use ended_flows::{EndedFlows, EndedNote, MAX_ENDED_FLOWS};
 pub(crate) use functions::{FunctionFault, ServiceKey};
 pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover};
-pub(crate) use records::{AttachRequest, Port, Silent};
+pub(crate) use pairs::Port;
+pub(crate) use records::{AttachRequest, Silent};
 pub(crate) use thread::SwitchThread;

@@ -1,11 +1,13 @@
 //! The ring pairs of a box's port: one for each switch thread.
 
-use super::records::Port;
 use sandbox::SharedRegion;
 use std::sync::Arc;
 use std::time::Duration;
-use switch::driver::PortSlot;
+use switch::driver::{BoxPort, PortSlot};
 use switch::{BoxPipe, CapturedDriver, Captures, Counters, Driver, DriverError, RingBooks};
+
+/// The host's end of a ring pair of a box's port, and what wakes the box.
+pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
 
 /// The places at a switch that are reserved for the ring pairs of a box's port.
 #[derive(Clone, Debug)]

@@ -8,15 +8,10 @@ use model::{
 };
 use protocol::agent::ControllerState;
 use protocol::fabric::SteeringDefinition;
-use sandbox::SharedRegion;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, FunctionPort};
+use switch::driver::FunctionPort;
 use switch::{Captures, Driver, PortId, PortKey, RingBooks};
-
-/// The host's end of a ring pair of a box's port, and what wakes the box.
-pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
 
 /// A port of a box that is to be attached.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! Each of them has a shard of each switch, and owns it while it runs. A command stops all of them between two rounds, and gets
 //! their shards: so it changes all shards at once, and reads what belongs together.
 
-use super::attach::Network;
+use crate::limits::MAX_WAIT;
 use crate::processors::Processors;
 use sandbox::EventFd;
 use std::io;
@@ -93,7 +93,7 @@ impl ShardThread {
                     idle = Instant::now();
                 } else if idle.elapsed() >= spin_time {
                     let (own, shared) = (Some(self.bell.as_fd()), Some(bells.shared.as_fd()));
-                    if switch::wait_shared(state.runners.iter_mut(), own, shared, super::thread::MAX_WAIT) {
+                    if switch::wait_shared(state.runners.iter_mut(), own, shared, MAX_WAIT) {
                         bells.pass_on(self.number);
                     }
                 } else {
@@ -103,8 +103,24 @@ impl ShardThread {
         }
     }
 
+    /// Its shard in each switch.
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Has the thread stop after the present round. Its shards must be taken then.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Takes the shards of the thread, which stops: waits for the end of its round.
+    pub(super) fn take(&self) -> Vec<SwitchRunner<ForwardingMode>> {
+        std::mem::take(&mut self.state().runners)
+    }
+
     /// Lets the thread go on with its shards.
-    fn resume(&self, runners: Vec<SwitchRunner<ForwardingMode>>) {
+    pub(super) fn resume(&self, runners: Vec<SwitchRunner<ForwardingMode>>) {
         self.state().runners = runners;
         self.is_stopped.store(false, Ordering::Release);
         self.resumed.notify_one();
@@ -114,31 +130,5 @@ impl ShardThread {
     pub(super) fn end(&self) {
         self.state().ends = true;
         self.resumed.notify_one();
-    }
-}
-
-impl Network {
-    /// Stops the other threads, and takes their shards. All frames that were between two shards have arrived then.
-    pub(super) fn stop_threads(&mut self) {
-        for thread in &self.threads {
-            thread.is_stopped.store(true, Ordering::Release);
-            thread.bell.ring();
-        }
-        for thread in &self.threads {
-            let runners = std::mem::take(&mut thread.state().runners);
-            for (switch, runner) in self.runners.iter_mut().zip(runners) {
-                switch.put_back(thread.number, runner);
-            }
-        }
-        if !self.threads.is_empty() {
-            self.runners.iter_mut().for_each(switch::Shards::settle);
-        }
-    }
-
-    /// Lets the other threads go on.
-    pub(super) fn resume_threads(&mut self) {
-        for thread in &self.threads {
-            thread.resume(self.runners.iter_mut().filter_map(|switch| switch.take(thread.number)).collect());
-        }
     }
 }

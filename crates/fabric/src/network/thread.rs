@@ -3,7 +3,7 @@
 use super::attach::Network;
 use super::shard_threads::{Bells, ShardThread};
 use crate::error::OperationError;
-use crate::limits::ROUNDS_PER_EXPIRY;
+use crate::limits::{MAX_WAIT, ROUNDS_PER_EXPIRY};
 use crate::processors::Processors;
 use boundary::limits::MAX_PAIRS;
 use sandbox::{EventFd, SystemError};
@@ -12,9 +12,6 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Maximum sleep. Its only use is to recover if a box's process loses a wake-up.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A command that the thread runs between two rounds.
 type Command = Box<dyn FnOnce(&mut Network) + Send>;
@@ -117,6 +114,29 @@ impl Drop for SwitchThread {
         if let Some(thread) = self.thread.take() {
             // A thread that panicked needs no further cleanup.
             let _ = thread.join();
+        }
+    }
+}
+
+impl Network {
+    /// Stops the other threads, and takes their shards. All frames that were between two shards have arrived then.
+    fn stop_threads(&mut self) {
+        self.threads.iter().for_each(|thread| thread.stop());
+        for thread in &self.threads {
+            for (switch, runner) in self.runners.iter_mut().zip(thread.take()) {
+                switch.put_back(thread.number(), runner);
+            }
+        }
+        if !self.threads.is_empty() {
+            self.runners.iter_mut().for_each(switch::Shards::settle);
+        }
+    }
+
+    /// Lets the other threads go on.
+    fn resume_threads(&mut self) {
+        for thread in &self.threads {
+            let number = thread.number();
+            thread.resume(self.runners.iter_mut().filter_map(|switch| switch.take(number)).collect());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! All shards of a switch, for commands: what changes one changes all, and counters are sums.
 
 use super::exchange::Exchange;
+use super::thread_of;
 use crate::books::{LinkBooks, PortBooks, SwitchBooks};
 use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, Null};
@@ -57,6 +58,12 @@ impl<F: Forward> Shards<F> {
     /// The number of shards.
     pub fn count(&self) -> usize {
         self.owned.len()
+    }
+
+    /// The shard that a frame with these first bytes belongs to.
+    pub fn shard_of(&self, head: &[u8]) -> usize {
+        let exchange = self.first.exchange.as_ref();
+        exchange.map_or(0, |exchange| thread_of(head, exchange.count(), exchange.seed))
     }
 
     /// The shard that is always here.

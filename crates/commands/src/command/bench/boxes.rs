@@ -177,6 +177,9 @@ pub(super) struct SteeringArguments {
     /// Bytes of each frame.
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(60..=1514))]
     size: Vec<u16>,
+    /// Numbers of threads that run the switch. Each has the flows that a device with a queue for each thread would give it.
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u8).range(1..=8))]
+    switch_threads: Vec<u8>,
     #[command(flatten)]
     common: Common,
 }
@@ -379,8 +382,19 @@ impl SteeringArguments {
             for flows in &self.flows {
                 for size in &self.size {
                     for by in [Lookup::Default, Lookup::Flow] {
-                        let plan = common.plan();
-                        results.push(bench::steering_rate(&bed, (*chain).into(), *flows, *size, by, plan)?);
+                        for threads in &self.switch_threads {
+                            let (plan, threads) = (common.plan(), usize::from(*threads));
+                            let rate = bench::steering_rate(
+                                &bed,
+                                (*chain).into(),
+                                *flows,
+                                *size,
+                                by,
+                                threads,
+                                plan,
+                            )?;
+                            results.push(rate);
+                        }
                     }
                 }
             }

@@ -17,7 +17,6 @@ use boundary::Answer;
 use flow_table::FlowTuple;
 use reason::Reason;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::AddAssign;
 
 /// Records that are looked at for each flow that gets one.
 pub(super) const SWEEP: usize = 4;
@@ -60,38 +59,6 @@ pub struct InstanceStatus {
     pub refused: RefusedTuples,
     /// Packets for which it had no room, or that chains did not take because it had little.
     pub lost: u64,
-}
-
-impl AddAssign for ChainCounters {
-    /// Adds what another shard of the switch counted.
-    fn add_assign(&mut self, other: Self) {
-        let add = |sum: &mut [HopCounters; 2], counters: [HopCounters; 2]| {
-            sum.iter_mut().zip(counters).for_each(|(sum, counters)| *sum += counters);
-        };
-        self.hops.iter_mut().zip(other.hops).for_each(|(sum, counters)| add(sum, counters));
-        add(&mut self.left, other.left);
-        for (time, other) in self.times.iter_mut().zip(other.times) {
-            *time = match (*time, other) {
-                (Some(one), Some(other)) => Some(u64::midpoint(one, other)),
-                (one, other) => one.or(other),
-            };
-        }
-    }
-}
-
-impl AddAssign for InstanceStatus {
-    /// Adds what another shard of the switch knows of the same instance.
-    fn add_assign(&mut self, other: Self) {
-        self.is_up &= other.is_up;
-        self.flows += other.flows;
-        self.packets += other.packets;
-        self.overruled += other.overruled;
-        self.learnt += other.learnt;
-        self.refused.out_of_range += other.refused.out_of_range;
-        self.refused.taken += other.refused.taken;
-        self.refused.no_room += other.refused.no_room;
-        self.lost += other.lost;
-    }
 }
 
 /// Where a packet goes.
