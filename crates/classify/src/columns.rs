@@ -185,7 +185,10 @@ impl Columns {
             let mut hits = packets.len();
             if !comparison.is_always() {
                 self.fill(&diagram.words, *column, packets, headers);
-                hits = self.columns.get(usize::from(*column)).map_or(0, |column| comparison.hits(&column[..hits]));
+                hits = self
+                    .columns
+                    .get(usize::from(*column))
+                    .map_or(0, |column| comparison.hits(&column[..hits]));
             }
             if hits == 0 {
                 at += 1;
@@ -245,13 +248,7 @@ impl Columns {
 
     /// Copies the words of a column from the packets, unless the column is already filled.
     #[inline(always)]
-    fn fill<T>(
-        &mut self,
-        words: &Words,
-        number: u16,
-        packets: &[T],
-        headers: &impl Fn(&T) -> Headers<'_>,
-    ) {
+    fn fill<T>(&mut self, words: &Words, number: u16, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
         if self.filled >> number & 1 != 0 {
             return;
         }

@@ -140,15 +140,19 @@ async fn assemble(
         pace.spend(4).await;
         slot_rules.push(entry.map_or(NONE, |(rule, _)| rule));
         let is_indexed = |number: &u16| indexes.iter().any(|index| index.number == *number);
-        if entry.is_some_and(|(_, term)| !term.exact || !term.sets.iter().all(|(number, _)| is_indexed(number))) {
+        if entry
+            .is_some_and(|(_, term)| !term.exact || !term.sets.iter().all(|(number, _)| is_indexed(number)))
+        {
             checked[slot / 64] |= 1 << (slot % 64);
         }
     }
-    let first_rules = slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
+    let first_rules =
+        slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
     let exact = checked.iter().all(|word| *word == 0);
     let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
     let mut tables = None;
-    let compact = indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
+    let compact =
+        indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
     if let Some(budget) = budget.checked_sub(compact).filter(|_| exact && !indexes.is_empty()) {
         let output = |rule: u32| rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP);
         let (indexes, slots, slot_rules) = (&indexes[..], &slots, &slot_rules[..]);

@@ -149,7 +149,8 @@ impl Table {
             let (until, value) = if until > entry {
                 (until, u16::try_from(class).ok().filter(|class| *class < BLOCK)?)
             } else {
-                let added = u16::try_from(self.blocks.len() / BLOCK_SIZE).ok().filter(|block| *block < BLOCK)?;
+                let added =
+                    u16::try_from(self.blocks.len() / BLOCK_SIZE).ok().filter(|block| *block < BLOCK)?;
                 self.blocks.resize(self.blocks.len() + BLOCK_SIZE, 0);
                 let step = if block.is_some() { 2 } else { 1 };
                 self.steps = self.steps.max(step);

@@ -2,8 +2,8 @@
 //! packets.
 
 use classify::{
-    Columns, DROP, Decision, Headers, Layout, NoNames, Program, RULE_MEMORY, Rule, Strategy, classifier_rules,
-    filter_rules, first_match, pattern_rules,
+    Columns, DROP, Decision, Headers, Layout, NoNames, Program, RULE_MEMORY, Rule, Strategy,
+    classifier_rules, filter_rules, first_match, pattern_rules,
 };
 use random::Random;
 

@@ -72,7 +72,9 @@ impl Element for IPFilter {
         Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |filter| {
             filter.program.text()
         }),
-        Handler::read("form", "The form in which the rules run, and its size.", |filter| filter.program.form()),
+        Handler::read("form", "The form in which the rules run, and its size.", |filter| {
+            filter.program.form()
+        }),
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())
         }),
