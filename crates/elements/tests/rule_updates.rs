@@ -131,7 +131,7 @@ fn short_writes_and_those_of_elements_are_executed_at_once() {
     assert_eq!(router.read("f.rules", ""), Ok(other));
     assert!(finish(&mut router, &write).0.is_ok());
     assert_eq!(router.read("f.rules", ""), Ok(new.clone()));
-    let text = format!("{FIREWALL} s :: Script(TYPE PASSIVE, write f.rules \"$args\", return $(f.rules));");
+    let text = format!("{FIREWALL} s :: Script(TYPE PASSIVE, write f.rules $args, return $(f.rules));");
     let router = start(&text);
     assert_eq!(router.read("s.run", &new).map(|rules| rules.trim_matches('"').len()), Ok(new.len()));
 }
