@@ -11,12 +11,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::columns::Words;
 use crate::expression::{DROP, Rule};
 use crate::headers::Base;
 use crate::index::Index;
 use crate::map::common_bits;
 use crate::slots::Slots;
+use crate::words::Words;
 
 /// Maximum nodes of a diagram. Rules that overlap in many fields would need the product of their numbers.
 const MAX_NODES: usize = 512;

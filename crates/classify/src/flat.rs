@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::columns::Column;
 use crate::map::bits;
 use crate::pace::Pace;
+use crate::words::Column;
 
 /// Maximum comparisons of a field that is decided by them. From there on, a table is as fast.
 const MAX_COMPARISONS: usize = 12;

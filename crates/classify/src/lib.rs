@@ -37,6 +37,7 @@ mod spans;
 mod tables;
 mod terms;
 mod text;
+mod words;
 
 pub use columns::{Columns, Decision};
 pub use compile::{RULE_MEMORY, Steps};

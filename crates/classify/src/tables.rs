@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use crate::columns::Words;
 use crate::flat::Flat;
 use crate::headers::Base;
 use crate::index::Index;
+use crate::words::Words;
 
 /// Maps a field of every packet to its class.
 pub(crate) struct Lookup {
