@@ -67,26 +67,28 @@ impl Columns {
     #[inline(always)]
     pub(crate) fn decide<T>(
         &mut self,
-        (diagram, tables): (Option<&Diagram>, Option<&Tables>),
+        (words, diagram, tables): (&Words, Option<&Diagram>, Option<&Tables>),
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
         short: impl Fn(Headers<'_>) -> u32,
     ) -> Decision<'_> {
         let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
         let count = packets.len();
+        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
+        self.filled = 0;
+        self.short.clear();
         let mut all = None;
         if let Some(diagram) = diagram {
-            self.begin(&diagram.words);
-            match self.follow(diagram, packets, &headers) {
+            match self.follow((words, diagram), packets, &headers) {
                 Ok(output) if self.short.is_empty() => return Decision::All(output),
                 Ok(output) => all = Some(output),
-                Err(at) if tables.is_none() => self.part(diagram, at, packets, &headers),
+                Err(at) if tables.is_none() => self.part((words, diagram), at, packets, &headers),
                 Err(_) => {}
             }
         }
         match (all, tables) {
             (Some(output), _) => self.outputs[..count].fill(output),
-            (None, Some(tables)) => self.look_up(tables, packets, &headers),
+            (None, Some(tables)) => self.look_up((words, tables), packets, &headers),
             _ => {}
         }
         for lane in self.short.drain(..).map(usize::from) {
@@ -97,28 +99,27 @@ impl Columns {
         Decision::Each(&self.outputs[..count])
     }
 
-    /// Prepares for a batch of which a program reads these words.
-    #[inline]
-    fn begin(&mut self, words: &Words) {
-        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
-        self.filled = 0;
-        self.short.clear();
-    }
-
     /// Decides the batch by tables; sets `outputs`.
     #[inline(never)]
-    fn look_up<T>(&mut self, tables: &Tables, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
-        let count = packets.len();
-        self.begin(&tables.words);
+    fn look_up<T>(
+        &mut self,
+        (words, tables): (&Words, &Tables),
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
+        for lookup in &tables.lookups {
+            self.fill(words, lookup.column, packets, headers);
+        }
+        self.combine(tables, packets.len());
+    }
+
+    /// Decides a batch of `count` packets whose words are in the columns; sets `outputs`.
+    #[inline]
+    fn combine(&mut self, tables: &Tables, count: usize) {
         self.classes.resize(tables.columns(), [0; MAX_BATCH]);
-        for (number, lookup) in tables.lookups.iter().enumerate() {
-            self.fill(&tables.words, lookup.column, packets, headers);
-            let word = self.columns.get(usize::from(lookup.column));
-            let Some((words, classes)) = word.zip(self.classes.get_mut(number)) else { return };
-            for (value, word) in classes[..count].iter_mut().zip(words) {
-                *value = (word >> (lookup.shift & 31)) & lookup.mask;
-            }
-            lookup.flat.classes(classes, count);
+        for (lookup, classes) in tables.lookups.iter().zip(&mut self.classes) {
+            let Some(words) = self.columns.get(usize::from(lookup.column)) else { return };
+            lookup.classes(words, classes, count);
         }
         for (number, merge) in (tables.lookups.len()..).zip(&tables.merges) {
             let Some((known, into)) = self.classes.split_at_mut_checked(number) else { return };
@@ -138,7 +139,7 @@ impl Columns {
     #[inline(always)]
     fn follow<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
     ) -> Result<u32, usize> {
@@ -147,7 +148,7 @@ impl Columns {
         while let Some(Step { comparison, column, target }) = diagram.steps.get(at) {
             let mut hits = packets.len();
             if !comparison.is_always() {
-                self.fill(&diagram.words, *column, packets, headers);
+                self.fill(words, *column, packets, headers);
                 hits = self
                     .columns
                     .get(usize::from(*column))
@@ -170,7 +171,7 @@ impl Columns {
     #[inline(never)]
     fn part<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         first: usize,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
@@ -184,7 +185,7 @@ impl Columns {
             while start < end
                 && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
             {
-                self.fill(&diagram.words, *column, packets, headers);
+                self.fill(words, *column, packets, headers);
                 let Some(column) = self.columns.get(usize::from(*column)) else { break };
                 let Parting { order, aside, waiting } = &mut self.parting;
                 let group = &mut order[start..end];

@@ -129,7 +129,7 @@ impl Tables {
             [one, other] => Verdicts::of_pair(one, other, terms, left, pace).await?,
             _ => return None,
         };
-        Some(Self::assemble(lookups, merges, verdicts))
+        Some(Self { lookups, merges, verdicts })
     }
 }
 
