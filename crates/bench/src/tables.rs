@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, SteeringRate, SteeringResults,
-    Times,
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleWrites, State, StateRow, SteeringRate,
+    SteeringResults, Times,
 };
 use serde::Serialize;
 
@@ -195,6 +195,17 @@ impl Table for Memory {
             );
         }
         lines
+    }
+}
+
+impl Table for RuleWrites {
+    fn head() -> String {
+        format!("{:<8} {:>12} {:>12} {:>14}", "rules", "longest gap", "without", "write took us")
+    }
+
+    fn lines(&self) -> String {
+        let (rules, with, without, took) = (self.rules, self.with_us, self.without_us, self.write_us);
+        format!("{rules:<8} {with:>12.1} {without:>12.1} {took:>14.1}\n")
     }
 }
 

@@ -13,44 +13,7 @@ use crate::diagram::{Comparison, Diagram, END, Step};
 use crate::expression::DROP;
 use crate::headers::{Base, Headers};
 use crate::tables::Tables;
-
-/// Words of an IP header without options.
-const HEADER_WORDS: usize = 5;
-/// From this number of header words on, copying the whole header is as cheap.
-const MIN_HEADER_COPY: usize = 3;
-
-/// One word of every packet of a batch.
-pub(crate) type Column = [u32; MAX_BATCH];
-
-/// The words that a program reads, without duplicates.
-pub(crate) struct Words {
-    /// At most one per field of the program, plus those of `header`.
-    words: Vec<(Base, u16)>,
-    /// Index of the first word of the IP header, if enough of its words are read to copy the whole header at once.
-    header: Option<u16>,
-}
-
-impl Words {
-    pub(crate) fn new(words: impl Iterator<Item = (Base, u16)>) -> Self {
-        let mut words: Vec<_> = words.collect();
-        words.sort_unstable();
-        words.dedup();
-        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
-        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
-        if whole {
-            words.extend(of_header);
-            words.sort_unstable();
-            words.dedup();
-        }
-        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
-        Self { words, header: header.and_then(|first| u16::try_from(first).ok()) }
-    }
-
-    /// The number of a word.
-    pub(crate) fn number(&self, word: (Base, u16)) -> u16 {
-        self.words.binary_search(&word).map_or(0, |number| number as u16)
-    }
-}
+use crate::words::{Column, HEADER_WORDS, Words};
 
 /// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
@@ -104,26 +67,28 @@ impl Columns {
     #[inline(always)]
     pub(crate) fn decide<T>(
         &mut self,
-        (diagram, tables): (Option<&Diagram>, Option<&Tables>),
+        (words, diagram, tables): (&Words, Option<&Diagram>, Option<&Tables>),
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
         short: impl Fn(Headers<'_>) -> u32,
     ) -> Decision<'_> {
         let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
         let count = packets.len();
+        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
+        self.filled = 0;
+        self.short.clear();
         let mut all = None;
         if let Some(diagram) = diagram {
-            self.begin(&diagram.words);
-            match self.follow(diagram, packets, &headers) {
+            match self.follow((words, diagram), packets, &headers) {
                 Ok(output) if self.short.is_empty() => return Decision::All(output),
                 Ok(output) => all = Some(output),
-                Err(at) if tables.is_none() => self.part(diagram, at, packets, &headers),
+                Err(at) if tables.is_none() => self.part((words, diagram), at, packets, &headers),
                 Err(_) => {}
             }
         }
         match (all, tables) {
             (Some(output), _) => self.outputs[..count].fill(output),
-            (None, Some(tables)) => self.look_up(tables, packets, &headers),
+            (None, Some(tables)) => self.look_up((words, tables), packets, &headers),
             _ => {}
         }
         for lane in self.short.drain(..).map(usize::from) {
@@ -134,28 +99,27 @@ impl Columns {
         Decision::Each(&self.outputs[..count])
     }
 
-    /// Prepares for a batch of which a program reads these words.
-    #[inline]
-    fn begin(&mut self, words: &Words) {
-        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
-        self.filled = 0;
-        self.short.clear();
-    }
-
     /// Decides the batch by tables; sets `outputs`.
     #[inline(never)]
-    fn look_up<T>(&mut self, tables: &Tables, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
-        let count = packets.len();
-        self.begin(&tables.words);
+    fn look_up<T>(
+        &mut self,
+        (words, tables): (&Words, &Tables),
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
+        for lookup in &tables.lookups {
+            self.fill(words, lookup.column, packets, headers);
+        }
+        self.combine(tables, packets.len());
+    }
+
+    /// Decides a batch of `count` packets whose words are in the columns; sets `outputs`.
+    #[inline]
+    fn combine(&mut self, tables: &Tables, count: usize) {
         self.classes.resize(tables.columns(), [0; MAX_BATCH]);
-        for (number, lookup) in tables.lookups.iter().enumerate() {
-            self.fill(&tables.words, lookup.column, packets, headers);
-            let word = self.columns.get(usize::from(lookup.column));
-            let Some((words, classes)) = word.zip(self.classes.get_mut(number)) else { return };
-            for (value, word) in classes[..count].iter_mut().zip(words) {
-                *value = (word >> (lookup.shift & 31)) & lookup.mask;
-            }
-            lookup.flat.classes(classes, count);
+        for (lookup, classes) in tables.lookups.iter().zip(&mut self.classes) {
+            let Some(words) = self.columns.get(usize::from(lookup.column)) else { return };
+            lookup.classes(words, classes, count);
         }
         for (number, merge) in (tables.lookups.len()..).zip(&tables.merges) {
             let Some((known, into)) = self.classes.split_at_mut_checked(number) else { return };
@@ -175,7 +139,7 @@ impl Columns {
     #[inline(always)]
     fn follow<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
     ) -> Result<u32, usize> {
@@ -184,8 +148,11 @@ impl Columns {
         while let Some(Step { comparison, column, target }) = diagram.steps.get(at) {
             let mut hits = packets.len();
             if !comparison.is_always() {
-                self.fill(&diagram.words, *column, packets, headers);
-                hits = self.columns.get(usize::from(*column)).map_or(0, |column| comparison.hits(&column[..hits]));
+                self.fill(words, *column, packets, headers);
+                hits = self
+                    .columns
+                    .get(usize::from(*column))
+                    .map_or(0, |column| comparison.hits(&column[..hits]));
             }
             if hits == 0 {
                 at += 1;
@@ -204,7 +171,7 @@ impl Columns {
     #[inline(never)]
     fn part<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         first: usize,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
@@ -218,7 +185,7 @@ impl Columns {
             while start < end
                 && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
             {
-                self.fill(&diagram.words, *column, packets, headers);
+                self.fill(words, *column, packets, headers);
                 let Some(column) = self.columns.get(usize::from(*column)) else { break };
                 let Parting { order, aside, waiting } = &mut self.parting;
                 let group = &mut order[start..end];
@@ -245,13 +212,7 @@ impl Columns {
 
     /// Copies the words of a column from the packets, unless the column is already filled.
     #[inline(always)]
-    fn fill<T>(
-        &mut self,
-        words: &Words,
-        number: u16,
-        packets: &[T],
-        headers: &impl Fn(&T) -> Headers<'_>,
-    ) {
+    fn fill<T>(&mut self, words: &Words, number: u16, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
         if self.filled >> number & 1 != 0 {
             return;
         }

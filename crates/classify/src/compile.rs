@@ -17,12 +17,15 @@ use crate::slots::{NONE, Slots};
 use crate::spans::Field;
 use crate::tables::Tables;
 use crate::terms::{Lowering, Term};
+use crate::words::Words;
 
 /// Bytes that the lookup structures of a rule set may take if the caller sets no other budget.
 pub const RULE_MEMORY: usize = 4 << 20;
 /// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
 /// expressions.
 const MAX_TERMS: usize = 1 << 18;
+/// A diagram of more steps is slower than tables for batches whose packets take different paths.
+const MAX_STEPS_WITHOUT_TABLES: usize = 64;
 /// The work of breaking a usual rule into terms.
 const LOWERED: usize = 300;
 
@@ -140,22 +143,43 @@ async fn assemble(
         pace.spend(4).await;
         slot_rules.push(entry.map_or(NONE, |(rule, _)| rule));
         let is_indexed = |number: &u16| indexes.iter().any(|index| index.number == *number);
-        if entry.is_some_and(|(_, term)| !term.exact || !term.sets.iter().all(|(number, _)| is_indexed(number))) {
+        if entry
+            .is_some_and(|(_, term)| !term.exact || !term.sets.iter().all(|(number, _)| is_indexed(number)))
+        {
             checked[slot / 64] |= 1 << (slot % 64);
         }
     }
-    let first_rules = slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
+    let first_rules =
+        slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
     let exact = checked.iter().all(|word| *word == 0);
-    let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
+    let mut diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
     let mut tables = None;
-    let compact = indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
-    if let Some(budget) = budget.checked_sub(compact).filter(|_| exact && !indexes.is_empty()) {
+    let compact =
+        indexes.iter().map(Index::bytes).sum::<usize>() + diagram.as_ref().map_or(0, Diagram::bytes);
+    let is_short = diagram.as_ref().is_some_and(|diagram| diagram.steps.len() <= MAX_STEPS_WITHOUT_TABLES);
+    if let Some(budget) = budget.checked_sub(compact).filter(|_| exact && !indexes.is_empty() && !is_short) {
         let output = |rule: u32| rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP);
         let (indexes, slots, slot_rules) = (&indexes[..], &slots, &slot_rules[..]);
         let terms = RuleTerms { indexes, slots, slot_rules, fallback, output: &output };
         tables = Tables::new(&terms, budget, pace).await;
     }
-    Program { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram, tables }
+    let in_diagram = diagram.iter().flat_map(Diagram::words);
+    let words = Words::new(in_diagram.chain(tables.iter().flat_map(Tables::words)));
+    diagram.iter_mut().for_each(|diagram| diagram.number_words(&words));
+    tables.iter_mut().for_each(|tables| tables.number_words(&words));
+    Program {
+        rules,
+        indexes,
+        slots,
+        slot_rules,
+        checked,
+        first_rules,
+        fallback,
+        live,
+        diagram,
+        tables,
+        words,
+    }
 }
 
 /// Rules lowered into terms.

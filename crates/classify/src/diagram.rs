@@ -11,12 +11,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::columns::Words;
 use crate::expression::{DROP, Rule};
 use crate::headers::Base;
 use crate::index::Index;
 use crate::map::common_bits;
 use crate::slots::Slots;
+use crate::words::Words;
 
 /// Maximum nodes of a diagram. Rules that overlap in many fields would need the product of their numbers.
 const MAX_NODES: usize = 512;
@@ -50,6 +50,11 @@ impl Comparison {
         self.mask == 0
     }
 
+    /// The compared word.
+    fn word(&self) -> (Base, u16) {
+        (self.base, self.offset)
+    }
+
     /// The comparison that holds when both equalities hold; `None` unless both test the same word.
     fn and(&self, other: &Self) -> Option<Self> {
         let joined = Self { mask: self.mask | other.mask, low: self.low | other.low, ..*self };
@@ -62,7 +67,7 @@ impl Comparison {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) comparison: Comparison,
-    /// The number of the compared word.
+    /// The number of the compared word, which `number_words` sets.
     pub(crate) column: u16,
     pub(crate) target: Target,
 }
@@ -70,7 +75,6 @@ pub(crate) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(crate) steps: Vec<Step>,
-    pub(crate) words: Words,
 }
 
 impl Diagram {
@@ -99,6 +103,18 @@ impl Diagram {
         let first = builder.link(u64::MAX >> (64 - slots.len()), 0, output(fallback))?;
         builder.join();
         builder.lay_out(first)
+    }
+
+    /// The compared words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (Base, u16)> {
+        self.steps.iter().filter(|step| !step.comparison.is_always()).map(|step| step.comparison.word())
+    }
+
+    /// Sets the numbers of the compared words.
+    pub(crate) fn number_words(&mut self, words: &Words) {
+        for step in &mut self.steps {
+            step.column = words.number(step.comparison.word());
+        }
     }
 
     /// Bytes of memory held.
@@ -280,19 +296,16 @@ impl Builder<'_> {
                 }
             }
         }
-        let compared = steps.iter().filter(|(comparison, _)| !comparison.is_always());
-        let words = Words::new(compared.map(|(comparison, _)| (comparison.base, comparison.offset)));
         let resolve = |(comparison, link): (Comparison, Link)| {
             let target = match link {
                 Link::Output(output) => END | output,
                 Link::Drop => DROP,
                 Link::Node(number) => u32::try_from((*starts.get(number)?)?).ok()?,
             };
-            let column = words.number((comparison.base, comparison.offset));
-            Some(Step { comparison, column, target })
+            Some(Step { comparison, column: 0, target })
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
-        Some(Diagram { steps: steps?, words })
+        Some(Diagram { steps: steps? })
     }
 
     /// The number of comparisons on the longest path from `first`.

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::columns::Column;
 use crate::map::bits;
 use crate::pace::Pace;
+use crate::words::Column;
 
 /// Maximum comparisons of a field that is decided by them. From there on, a table is as fast.
 const MAX_COMPARISONS: usize = 12;
@@ -62,27 +62,31 @@ impl Flat {
         Table::new(parts, width, most, pace).await.map(Self::Table)
     }
 
-    /// Replaces the first `count` values of a column by their classes; others may change too.
-    pub(crate) fn classes(&self, values: &mut Column, count: usize) {
+    /// The classes of the first `count` words of a column; others may change too. The value is the part of the word that is
+    /// left of `shift` bits, under `mask`.
+    #[inline]
+    pub(crate) fn classes(&self, words: &Column, (shift, mask): (u8, u32), into: &mut Column, count: usize) {
+        let value = |word: &u32| (word >> (shift & 31)) & mask;
         match self {
-            Self::Bits { mask, value: wanted, classes: [class, other] } => {
-                for value in &mut values[..count] {
-                    *value = if *value & mask == *wanted { *class } else { *other };
+            Self::Bits { mask: bits, value: wanted, classes: [class, other] } => {
+                for (into, word) in into[..count].iter_mut().zip(words) {
+                    *into = if value(word) & bits == *wanted { *class } else { *other };
                 }
             }
             Self::Bounds { first, bounds } => {
-                let count = count.next_multiple_of(LANES).min(values.len());
+                let count = count.next_multiple_of(LANES).min(into.len());
                 let mut biased = [0; MAX_BATCH];
-                for (biased, value) in biased.iter_mut().zip(&mut values[..count]) {
-                    *biased = bias(core::mem::replace(value, *first));
+                for (biased, word) in biased[..count].iter_mut().zip(words) {
+                    *biased = bias(value(word));
                 }
+                into[..count].fill(*first);
                 for (bound, change) in bounds {
-                    for (class, value) in values[..count].iter_mut().zip(&biased[..count]) {
+                    for (class, value) in into[..count].iter_mut().zip(&biased[..count]) {
                         *class = class.wrapping_add(change & u32::from(value >= bound).wrapping_neg());
                     }
                 }
             }
-            Self::Table(table) => table.classes(&mut values[..count]),
+            Self::Table(table) => table.classes(words.iter().map(value), &mut into[..count]),
         }
     }
 
@@ -149,7 +153,8 @@ impl Table {
             let (until, value) = if until > entry {
                 (until, u16::try_from(class).ok().filter(|class| *class < BLOCK)?)
             } else {
-                let added = u16::try_from(self.blocks.len() / BLOCK_SIZE).ok().filter(|block| *block < BLOCK)?;
+                let added =
+                    u16::try_from(self.blocks.len() / BLOCK_SIZE).ok().filter(|block| *block < BLOCK)?;
                 self.blocks.resize(self.blocks.len() + BLOCK_SIZE, 0);
                 let step = if block.is_some() { 2 } else { 1 };
                 self.steps = self.steps.max(step);
@@ -166,26 +171,18 @@ impl Table {
         Some(())
     }
 
-    fn classes(&self, values: &mut [u32]) {
+    #[inline(always)]
+    fn classes(&self, values: impl Iterator<Item = u32>, into: &mut [u32]) {
+        let values = into.iter_mut().zip(values);
         match self.steps {
-            0 => {
-                for value in values {
-                    *value = self.root_entry(*value);
-                }
-            }
+            0 => values.for_each(|(into, value)| *into = self.root_entry(value)),
             1 => {
-                for value in values {
-                    let entry = self.root_entry(*value);
-                    *value = self.step(entry, *value >> (self.below & 31).saturating_sub(8));
-                }
+                let shift = (self.below & 31).saturating_sub(8);
+                values.for_each(|(into, value)| *into = self.step(self.root_entry(value), value >> shift));
             }
-            _ => {
-                for value in values {
-                    let entry = self.root_entry(*value);
-                    let entry = self.step(entry, *value >> 8);
-                    *value = self.step(entry, *value);
-                }
-            }
+            _ => values.for_each(|(into, value)| {
+                *into = self.step(self.step(self.root_entry(value), value >> 8), value);
+            }),
         }
     }
 

@@ -37,12 +37,15 @@ mod spans;
 mod tables;
 mod terms;
 mod text;
+mod words;
 
 pub use columns::{Columns, Decision};
 pub use compile::{RULE_MEMORY, Steps};
 pub use cover::Unreachable;
 pub use expression::{DROP, Expression, Relation, Rule, Test, first_match};
-pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rule, classifier_rules, filter_rule, filter_rules};
+pub use filter::{
+    RuleDiagnostic, RuleDiagnosticKind, classifier_rule, classifier_rules, filter_rule, filter_rules,
+};
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
 pub use pattern::{PatternError, PatternErrorKind, pattern_rules};

@@ -109,12 +109,14 @@ impl Tables {
             }
         }
         if let [one, other, shared] = &columns[..] {
-            let of_other = one.tests.iter().zip(&other.tests).map(|(one, other)| other & !one).collect::<Vec<u64>>();
+            let of_other =
+                one.tests.iter().zip(&other.tests).map(|(one, other)| other & !one).collect::<Vec<u64>>();
             let not_of_other = other.tests.iter().map(|tests| !tests).collect::<Vec<u64>>();
             let mut merged = Vec::with_capacity(2);
             for (column, except) in [(one, of_other), (other, not_of_other)] {
                 let number = lookups.len() + merges.len();
-                let (merge, column) = merge(column, shared, number, &except, (left, left_for_rows), pace).await?;
+                let (merge, column) =
+                    merge(column, shared, number, &except, (left, left_for_rows), pace).await?;
                 left = left.checked_sub(size_of_val(&merge.cells[..]))?;
                 left_for_rows = left_for_rows.checked_sub(column.row_bytes())?;
                 merges.push(merge);
@@ -127,7 +129,7 @@ impl Tables {
             [one, other] => Verdicts::of_pair(one, other, terms, left, pace).await?,
             _ => return None,
         };
-        Some(Self::assemble(lookups, merges, verdicts))
+        Some(Self { lookups, merges, verdicts })
     }
 }
 
@@ -288,7 +290,8 @@ fn intersection<'a>(
     core::iter::from_fn(move || {
         while let ([(word, bits), rest @ ..], [(with, with_bits), with_rest @ ..]) = (one, other) {
             let common = if word == with { bits & with_bits } else { 0 };
-            (one, other) = (if word <= with { rest } else { one }, if with <= word { with_rest } else { other });
+            (one, other) =
+                (if word <= with { rest } else { one }, if with <= word { with_rest } else { other });
             if common != 0 {
                 return Some((*word, common));
             }
@@ -318,7 +321,9 @@ impl RuleTerms<'_> {
         for class in 0..column.count {
             pace.spend(8 * column.tests.len()).await;
             let words = (0u32..).zip(column.row(class)).zip(column.tests.iter().zip(other));
-            rules.push(self.first_rule(words.map(|((word, bits), (tests, other))| (word, bits & tests & !other))));
+            rules.push(
+                self.first_rule(words.map(|((word, bits), (tests, other))| (word, bits & tests & !other))),
+            );
         }
         rules
     }
@@ -330,7 +335,13 @@ impl Verdicts {
         if column.count > most {
             return None;
         }
-        let mut verdicts = Self { left: column.number, right: column.number, width: 0, cells: Vec::new(), outputs: Vec::new() };
+        let mut verdicts = Self {
+            left: column.number,
+            right: column.number,
+            width: 0,
+            cells: Vec::new(),
+            outputs: Vec::new(),
+        };
         let none = vec![0; column.tests.len()];
         let numbers = verdicts.number_outputs(terms)?;
         let rules = terms.first_rules(column, &none, pace).await.into_iter();
@@ -346,7 +357,8 @@ impl Verdicts {
         most: usize,
         pace: &Pace,
     ) -> Option<Self> {
-        let combinations = left.count.checked_mul(right.count).filter(|combinations| *combinations <= most)?;
+        let combinations =
+            left.count.checked_mul(right.count).filter(|combinations| *combinations <= most)?;
         let mut verdicts = Self {
             left: left.number,
             right: right.number,
@@ -370,8 +382,11 @@ impl Verdicts {
             firsts.clear();
             firsts.extend(with_rules.iter().map(|with_rule| rule.min(*with_rule)));
             for (word, bits) in one.both(class) {
-                for (with, with_bits) in by_word[*word as usize].iter().filter(|(_, with_bits)| bits & with_bits != 0) {
-                    firsts[*with] = firsts[*with].min(terms.first_rule([(*word, bits & with_bits)].into_iter()));
+                for (with, with_bits) in
+                    by_word[*word as usize].iter().filter(|(_, with_bits)| bits & with_bits != 0)
+                {
+                    firsts[*with] =
+                        firsts[*with].min(terms.first_rule([(*word, bits & with_bits)].into_iter()));
                 }
             }
             verdicts.cells.extend(firsts.iter().map(|first| number_of(&numbers, *first)));
@@ -391,7 +406,15 @@ impl Verdicts {
             u8::try_from(number).ok()
         };
         number(terms.fallback)?;
-        let mut numbers = vec![0; terms.slot_rules.iter().filter(|rule| **rule != NONE).max().map_or(0, |last| *last as usize + 1)];
+        let mut numbers = vec![
+            0;
+            terms
+                .slot_rules
+                .iter()
+                .filter(|rule| **rule != NONE)
+                .max()
+                .map_or(0, |last| *last as usize + 1)
+        ];
         for rule in terms.slot_rules.iter().filter(|rule| **rule != NONE) {
             numbers[*rule as usize] = number(*rule)?;
         }

@@ -22,6 +22,7 @@ use crate::headers::Headers;
 use crate::index::Index;
 use crate::slots::{NONE, Slots};
 use crate::tables::Tables;
+use crate::words::Words;
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
 /// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
@@ -89,6 +90,8 @@ pub struct Program {
     pub(crate) diagram: Option<Diagram>,
     /// The tables of the fast form.
     pub(crate) tables: Option<Tables>,
+    /// The words that diagram and tables read.
+    pub(crate) words: Words,
 }
 
 impl Program {
@@ -107,7 +110,7 @@ impl Program {
         headers: impl Fn(&T) -> Headers<'_>,
     ) -> Decision<'a> {
         if self.diagram.is_some() || self.tables.is_some() {
-            let program = (self.diagram.as_ref(), self.tables.as_ref());
+            let program = (&self.words, self.diagram.as_ref(), self.tables.as_ref());
             return columns.decide(program, packets, headers, |headers| self.look_up(headers, None));
         }
         // The first field is the most selective: by it alone, most packets match no term.
@@ -260,7 +263,7 @@ impl Program {
     pub fn form(&self) -> String {
         let form = match self.strategy() {
             Strategy::Constant => return "one output: packets are not read".into(),
-            Strategy::Diagram if self.tables.is_none() => "compact form: comparisons",
+            Strategy::Diagram if self.tables.is_none() => "fast form: comparisons",
             Strategy::Diagram => "fast form: comparisons and tables",
             Strategy::Tables => "fast form: tables",
             Strategy::Narrow | Strategy::Wide => "compact form: bit rows",

@@ -6,16 +6,16 @@
 
 use alloc::vec::Vec;
 
-use crate::columns::Words;
 use crate::flat::Flat;
 use crate::headers::Base;
 use crate::index::Index;
+use crate::words::{Column, Words};
 
 /// Maps a field of every packet to its class.
 pub(crate) struct Lookup {
     /// The word that contains the field.
     pub(crate) word: (Base, u16),
-    /// The number of the word among those that are compared.
+    /// The number of the word, which `number_words` sets.
     pub(crate) column: u16,
     pub(crate) shift: u8,
     pub(crate) mask: u32,
@@ -46,7 +46,6 @@ pub(crate) struct Verdicts {
 
 /// A rule set as tables.
 pub(crate) struct Tables {
-    pub(crate) words: Words,
     /// The looked-up fields: the first columns.
     pub(crate) lookups: Vec<Lookup>,
     /// The merges: the columns after those of the fields.
@@ -59,15 +58,25 @@ impl Lookup {
         let word = (index.field.base, index.field.offset / 4 * 4);
         Self { word, column: 0, shift: index.shift, mask: index.mask, flat }
     }
+
+    /// The classes of the first `count` words of a column; others may change too.
+    #[inline]
+    pub(crate) fn classes(&self, words: &Column, classes: &mut Column, count: usize) {
+        self.flat.classes(words, (self.shift, self.mask), classes, count);
+    }
 }
 
 impl Tables {
-    pub(crate) fn assemble(mut lookups: Vec<Lookup>, merges: Vec<Merge>, verdicts: Verdicts) -> Self {
-        let words = Words::new(lookups.iter().map(|lookup| lookup.word));
-        for lookup in &mut lookups {
+    /// The words that contain the fields.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (Base, u16)> {
+        self.lookups.iter().map(|lookup| lookup.word)
+    }
+
+    /// Sets the numbers of the words.
+    pub(crate) fn number_words(&mut self, words: &Words) {
+        for lookup in &mut self.lookups {
             lookup.column = words.number(lookup.word);
         }
-        Self { words, lookups, merges, verdicts }
     }
 
     /// Number of columns of classes.

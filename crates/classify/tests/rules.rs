@@ -2,8 +2,8 @@
 //! packets.
 
 use classify::{
-    Columns, DROP, Decision, Headers, Layout, NoNames, Program, RULE_MEMORY, Rule, Strategy, classifier_rules,
-    filter_rules, first_match, pattern_rules,
+    Columns, DROP, Decision, Headers, Layout, NoNames, Program, RULE_MEMORY, Rule, Strategy,
+    classifier_rules, filter_rules, first_match, pattern_rules,
 };
 use random::Random;
 
@@ -455,9 +455,31 @@ fn firewall(count: usize, random: &mut Generator) -> Vec<String> {
 }
 
 #[test]
+fn tables_decide_where_comparisons_are_many() {
+    let mut random = Generator::new(0x51e95);
+    let mut forms: Vec<String> = Vec::new();
+    for count in [6, 12, 16, 20, 24, 28, 80] {
+        let rule = |number| {
+            let (net, port) = (format!("10.{}.{}.0/24", number % 3, number % 4), 80 + number % 5);
+            format!("{} tcp and dst net {net} and dst port {port}", ["deny", "1"][number % 2])
+        };
+        let texts: Vec<String> = match count {
+            80 => firewall(count, &mut random),
+            _ => (0..count).map(rule).chain([String::from("allow all")]).collect(),
+        };
+        check(&texts, &mut random, 500);
+        let form = Program::new(parse(&texts), Layout::Ip).form();
+        forms.push(form.split(',').next().unwrap_or_default().into());
+    }
+    forms.dedup();
+    let expected = ["fast form: comparisons", "fast form: comparisons and tables", "fast form: tables"];
+    assert_eq!(forms, expected);
+}
+
+#[test]
 fn the_budget_decides_the_form() {
     let mut random = Generator::new(0xb0d9e7);
-    for count in [10, 100, 1_000] {
+    for count in [100, 1_000] {
         let texts = firewall(count, &mut random);
         check(&texts, &mut random, 1_000);
         let rules = parse(&texts);

@@ -94,7 +94,12 @@ pub trait Handlers {
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Begins a write that may take steps. Returns where, if it has not been executed at once: then `continue_write` must be
     /// called between batches until it returns a result.
-    fn begin_write(&self, from: usize, path: &str, value: &str) -> Result<Option<HandlerTarget>, HandlerError>;
+    fn begin_write(
+        &self,
+        from: usize,
+        path: &str,
+        value: &str,
+    ) -> Result<Option<HandlerTarget>, HandlerError>;
     /// Continues a write that has begun, for at most [`WRITE_STEP`]. Returns its result when it is done.
     fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>>;
     /// Reads a handler of all shards as one value, or that of one shard.

@@ -82,7 +82,8 @@ impl Engine {
         let mut served = self.continue_write();
         // Requests are executed in order, so those behind a long write wait for it.
         while self.long_write.is_none()
-            && let Some(message) = self.inbox.poll(&mut self.requests)? {
+            && let Some(message) = self.inbox.poll(&mut self.requests)?
+        {
             served = true;
             let answer = match Request::decode(&message) {
                 Ok(request) => self.answer(message.number, &request),
@@ -137,7 +138,9 @@ impl Engine {
         let Some((number, name, write)) = self.long_write.take() else { return };
         let answer = match self.configuration(&name) {
             Ok(configuration) => match configuration.router.continue_write(&write) {
-                Some(result) => result.map(|written| for_mailbox(written).encode()).map_err(RequestError::from),
+                Some(result) => {
+                    result.map(|written| for_mailbox(written).encode()).map_err(RequestError::from)
+                }
                 None => {
                     self.long_write = Some((number, name, write));
                     return;

@@ -74,9 +74,7 @@ impl Router {
             self.state.call(element, |object, cx| object.begin_write(cx, &target.handler, value))
         });
         match begun {
-            Some(true) => {
-                Ok(BegunWrite::Long(LongWrite { target, effect, recordings, swaps: self.swaps() }))
-            }
+            Some(true) => Ok(BegunWrite::Long(LongWrite { target, effect, recordings, swaps: self.swaps() })),
             _ => self.write_watched(path, value).map(BegunWrite::Done),
         }
     }

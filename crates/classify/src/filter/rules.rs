@@ -19,7 +19,8 @@ pub fn filter_rules<S: AsRef<str>>(
 ) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
     let mut problems = Vec::new();
     let arguments = arguments.iter().map(AsRef::as_ref).enumerate();
-    let rules = arguments.filter_map(|(number, text)| filter_rule(number, text, outputs, names, &mut problems));
+    let rules =
+        arguments.filter_map(|(number, text)| filter_rule(number, text, outputs, names, &mut problems));
     (rules.collect(), problems)
 }
 

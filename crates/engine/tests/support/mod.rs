@@ -174,10 +174,31 @@ impl TestBox {
         self.platform.sleeps_until_alarm.set(false);
     }
 
+    /// Sends requests together; returns the replies in order.
+    pub(crate) fn call_all(&mut self, requests: &[Request]) -> Vec<Result<Vec<u8>, CallError>> {
+        let before = self.number;
+        for request in requests {
+            self.number += 1;
+            self.outbox.push(request.encode(self.number));
+        }
+        let last = core::mem::replace(&mut self.number, before);
+        (before..last)
+            .map(|_| {
+                self.number += 1;
+                self.reply()
+            })
+            .collect()
+    }
+
     /// Sends a request and runs rounds until the reply arrives.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, CallError> {
         self.number += 1;
         self.outbox.push(request.encode(self.number));
+        self.reply()
+    }
+
+    /// Runs rounds until the reply with this number arrives.
+    fn reply(&mut self) -> Result<Vec<u8>, CallError> {
         for _ in 0..100_000 {
             self.outbox.flush(&mut self.requests).unwrap();
             self.engine.round().unwrap();

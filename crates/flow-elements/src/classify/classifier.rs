@@ -64,9 +64,11 @@ impl Element for Classifier {
         Handler::read("form", "The form in which the patterns run, and its size.", |classifier| {
             classifier.program.form()
         }),
-        Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |classifier| {
-            classifier.program.text()
-        }),
+        Handler::read(
+            "program",
+            "The decision program: numbered steps, or look-ups of fields.",
+            |classifier| classifier.program.text(),
+        ),
     ];
     const LIVE_RECONFIGURE: bool = true;
 

@@ -82,7 +82,11 @@ pub struct IPClassifier {
 }
 
 impl IPClassifier {
-    fn compile(patterns: Vec<Raw>, memory: Option<u32>, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
+    fn compile(
+        patterns: Vec<Raw>,
+        memory: Option<u32>,
+        setup: &mut Setup,
+    ) -> Result<IPClassifier, SetupError> {
         let count = setup.outputs();
         if patterns.len() != count {
             return Err(SetupError::ports(format_args!("need {count} arguments, one per output port")));
@@ -115,9 +119,11 @@ impl Element for IPClassifier {
         Handler::read("form", "The form in which the expressions run, and its size.", |classifier| {
             classifier.program.form()
         }),
-        Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |classifier| {
-            classifier.program.text()
-        }),
+        Handler::read(
+            "program",
+            "The decision program: numbered steps, or look-ups of fields.",
+            |classifier| classifier.program.text(),
+        ),
     ];
     const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "pattern",

@@ -17,10 +17,11 @@ use super::update::RuleUpdate;
 /// `CheckIPHeader`.
 ///
 /// Rules are compiled, so the time per packet grows slowly with their number. Write the handler `rules` to change the
-/// rules under traffic.
+/// rules under traffic. Many rules are compiled in steps between batches: the old ones decide until the new ones replace
+/// them whole, and the reply to the write follows then. Writes by elements of the same configuration take effect at once.
 ///
 /// A rule set has one of two forms. The fast form looks up each field of a packet once, and combines the results by
-/// tables, so that a thousand rules take about three times as long as ten. The compact form intersects rows of bits, one
+/// tables, so that a thousand rules take about twice as long as ten. The compact form intersects rows of bits, one
 /// for each field; it takes about three times as long as the fast form, and a tenth of the memory. The fast form runs if
 /// it needs at most MEMORY bytes. The default is 4 MB; in a box it is an eighth of the heap, if that is less. The size is
 /// counted before memory is allocated, so a large rule set never fails for lack of it. The handler `form` says which
@@ -73,7 +74,9 @@ impl Element for IPFilter {
         Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |filter| {
             filter.program.text()
         }),
-        Handler::read("form", "The form in which the rules run, and its size.", |filter| filter.program.form()),
+        Handler::read("form", "The form in which the rules run, and its size.", |filter| {
+            filter.program.form()
+        }),
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())
         }),

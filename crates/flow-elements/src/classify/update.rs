@@ -85,7 +85,8 @@ impl RuleUpdate {
             let argument = text::next_argument(&mut rest);
             self.read = self.configuration.len() - rest.len();
             let Some(argument) = argument else { continue };
-            if let Some(memory) = argument.strip_prefix("MEMORY").filter(|value| value.starts_with(is_space)) {
+            if let Some(memory) = argument.strip_prefix("MEMORY").filter(|value| value.starts_with(is_space))
+            {
                 self.memory = Some(cx.keyword("MEMORY", memory)?);
                 continue;
             }

@@ -163,7 +163,8 @@ impl Element for ControlSocket {
             cx.clear_timer(0);
             for mut connection in core::mem::take(&mut old.connections) {
                 if let Some((_, name)) = connection.long_write.take() {
-                    let text = format!("Write handler '{name}' error: the configuration was replaced meanwhile");
+                    let text =
+                        format!("Write handler '{name}' error: the configuration was replaced meanwhile");
                     connection.line(code::HANDLER, &text, false);
                     connection.flush();
                 }

@@ -203,8 +203,11 @@ pub(super) struct DensityArguments {
 
 /// Measure the time to write and read handlers of a box.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox bench state")]
+#[command(after_help = "Examples: clickbox bench state\n          clickbox bench state --rules 10000")]
 pub(super) struct StateArguments {
+    /// Measure instead how long packets wait while this many rules of a firewall are written under traffic.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=50_000))]
+    rules: Option<u32>,
     #[command(flatten)]
     common: Common,
 }
@@ -256,7 +259,10 @@ impl BoxBenchmark {
             }
             BoxBenchmark::State(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?);
+                match arguments.rules {
+                    Some(rules) => common.print(&bench::rule_writes(&common.bed()?, rules, common.plan())?),
+                    None => common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?),
+                }
             }
             BoxBenchmark::Memory(arguments) => {
                 let common = &arguments.common;
