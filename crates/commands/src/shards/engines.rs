@@ -37,6 +37,8 @@ pub(crate) struct Engines {
     ends: Vec<Option<RunEnd>>,
     /// When the last shard stopped.
     ended: Instant,
+    /// The CPU time of the busiest shard.
+    busy: Duration,
 }
 
 impl Engines {
@@ -90,7 +92,8 @@ impl Engines {
         }
         drop(sender);
         let ends = vec![None; count as usize];
-        let mut engines = Engines { handles, threads, events, outputs, ends, ended: Instant::now() };
+        let mut engines =
+            Engines { handles, threads, events, outputs, ends, ended: Instant::now(), busy: Duration::ZERO };
         let mut warnings = Vec::new();
         let mut problems: Option<(u32, Vec<Diagnostic>)> = None;
         for _ in 0..count {
@@ -131,9 +134,10 @@ impl Engines {
                 return interrupted.or(ends.first().copied());
             }
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Event::Ended(shard, end, at)) => {
+                Ok(Event::Ended(shard, end, at, busy)) => {
                     self.set_end(shard, Some(end));
                     self.ended = self.ended.max(at);
+                    self.busy = self.busy.max(busy);
                 }
                 Ok(Event::Resumed(shard)) => self.set_end(shard, None),
                 Ok(Event::Built(..)) => {}
@@ -152,6 +156,11 @@ impl Engines {
     /// When the last shard stopped.
     pub(crate) fn ended(&self) -> Instant {
         self.ended
+    }
+
+    /// The CPU time of the busiest shard.
+    pub(crate) fn busy(&self) -> Duration {
+        self.busy
     }
 
     /// Stops all shards. Their counters stay.
