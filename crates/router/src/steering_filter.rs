@@ -348,6 +348,7 @@ fn ip6_part(p: &mut Program, ends: Ends, inner: Option<Label>) {
 mod tests {
     use super::*;
     use crate::steering::Destination;
+    use alloc::vec;
     use element::AdditiveRandom;
 
     /// Runs a program as Linux does: a load beyond the packet ends it with 0.

@@ -27,6 +27,9 @@ pub(crate) struct Plan {
     pub(crate) captures: Vec<(String, Vec<Arc<[u8]>>)>,
 }
 
+/// Engines with the warnings about their configuration, or all diagnostics if it has errors.
+pub(crate) type Built = Result<(Engines, Vec<Diagnostic>), Vec<Diagnostic>>;
+
 /// Engines that run one configuration.
 pub(crate) struct Engines {
     handles: Vec<Handle>,
@@ -42,11 +45,8 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Builds the engines. Returns them with the warnings about the configuration, or all diagnostics if it has errors.
-    pub(crate) fn build(
-        count: u32,
-        plan: &Plan,
-    ) -> std::io::Result<Result<(Engines, Vec<Diagnostic>), Vec<Diagnostic>>> {
+    /// Builds the engines.
+    pub(crate) fn build(count: u32, plan: &Plan) -> std::io::Result<Built> {
         let (sender, events) = channel();
         let barrier = Arc::new(Barrier::new(count as usize));
         let outputs = Arc::new(Outputs::default());
@@ -99,11 +99,11 @@ impl Engines {
         for _ in 0..count {
             match engines.events.recv() {
                 Ok(Event::Built(0, Ok(found))) => warnings = found,
-                Ok(Event::Built(index, Err(found))) => {
-                    // Shards find the same errors, so those of the first are shown.
-                    if problems.as_ref().is_none_or(|(known, _)| index < *known) {
-                        problems = Some((index, found));
-                    }
+                // Shards find the same errors, so those of the first are shown.
+                Ok(Event::Built(index, Err(found)))
+                    if problems.as_ref().is_none_or(|(known, _)| index < *known) =>
+                {
+                    problems = Some((index, found));
                 }
                 _ => {}
             }
