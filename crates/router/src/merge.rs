@@ -164,17 +164,20 @@ impl Line {
     fn add(&mut self, other: &Line) {
         let is_age = self.texts.first().is_some_and(|text| text.starts_with("oldest"));
         for (number, other) in self.numbers.iter_mut().zip(&other.numbers) {
-            if let (Ok(one), Ok(two)) = (number.parse::<u64>(), other.parse::<u64>())
-                && !is_age
-            {
+            if let (false, Ok(one), Ok(two)) = (is_age, number.parse::<u64>(), other.parse::<u64>()) {
                 *number = one.saturating_add(two).to_string();
+                continue;
+            }
+            let [one, two] = [&*number, other].map(|text| text.parse::<f64>().unwrap_or_default());
+            if is_age {
+                if two > one {
+                    number.clone_from(other);
+                }
                 continue;
             }
             let digits =
                 [&*number, other].map(|text| text.split_once('.').map_or(0, |(_, digits)| digits.len()));
-            let [one, two] = [&*number, other].map(|text| text.parse::<f64>().unwrap_or_default());
-            let sum = if is_age { one.max(two) } else { one + two };
-            *number = format!("{sum:.*}", digits[0].max(digits[1]));
+            *number = format!("{:.*}", digits[0].max(digits[1]), one + two);
         }
     }
 }

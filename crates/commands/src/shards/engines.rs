@@ -27,6 +27,9 @@ pub(crate) struct Plan {
     pub(crate) captures: Vec<(String, Vec<Arc<[u8]>>)>,
 }
 
+/// Engines with the warnings about their configuration, or all diagnostics if it has errors.
+pub(crate) type Built = Result<(Engines, Vec<Diagnostic>), Vec<Diagnostic>>;
+
 /// Engines that run one configuration.
 pub(crate) struct Engines {
     handles: Vec<Handle>,
@@ -37,14 +40,13 @@ pub(crate) struct Engines {
     ends: Vec<Option<RunEnd>>,
     /// When the last shard stopped.
     ended: Instant,
+    /// The CPU time of the busiest shard.
+    busy: Duration,
 }
 
 impl Engines {
-    /// Builds the engines. Returns them with the warnings about the configuration, or all diagnostics if it has errors.
-    pub(crate) fn build(
-        count: u32,
-        plan: &Plan,
-    ) -> std::io::Result<Result<(Engines, Vec<Diagnostic>), Vec<Diagnostic>>> {
+    /// Builds the engines.
+    pub(crate) fn build(count: u32, plan: &Plan) -> std::io::Result<Built> {
         let (sender, events) = channel();
         let barrier = Arc::new(Barrier::new(count as usize));
         let outputs = Arc::new(Outputs::default());
@@ -90,17 +92,18 @@ impl Engines {
         }
         drop(sender);
         let ends = vec![None; count as usize];
-        let mut engines = Engines { handles, threads, events, outputs, ends, ended: Instant::now() };
+        let mut engines =
+            Engines { handles, threads, events, outputs, ends, ended: Instant::now(), busy: Duration::ZERO };
         let mut warnings = Vec::new();
         let mut problems: Option<(u32, Vec<Diagnostic>)> = None;
         for _ in 0..count {
             match engines.events.recv() {
                 Ok(Event::Built(0, Ok(found))) => warnings = found,
-                Ok(Event::Built(index, Err(found))) => {
-                    // Shards find the same errors, so those of the first are shown.
-                    if problems.as_ref().is_none_or(|(known, _)| index < *known) {
-                        problems = Some((index, found));
-                    }
+                // Shards find the same errors, so those of the first are shown.
+                Ok(Event::Built(index, Err(found)))
+                    if problems.as_ref().is_none_or(|(known, _)| index < *known) =>
+                {
+                    problems = Some((index, found));
                 }
                 _ => {}
             }
@@ -131,9 +134,10 @@ impl Engines {
                 return interrupted.or(ends.first().copied());
             }
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Event::Ended(shard, end, at)) => {
+                Ok(Event::Ended(shard, end, at, busy)) => {
                     self.set_end(shard, Some(end));
                     self.ended = self.ended.max(at);
+                    self.busy = self.busy.max(busy);
                 }
                 Ok(Event::Resumed(shard)) => self.set_end(shard, None),
                 Ok(Event::Built(..)) => {}
@@ -152,6 +156,11 @@ impl Engines {
     /// When the last shard stopped.
     pub(crate) fn ended(&self) -> Instant {
         self.ended
+    }
+
+    /// The CPU time of the busiest shard.
+    pub(crate) fn busy(&self) -> Duration {
+        self.busy
     }
 
     /// Stops all shards. Their counters stay.

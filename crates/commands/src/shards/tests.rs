@@ -18,6 +18,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SERVER: [u8; 4] = [9, 9, 9, 9];
 const PUBLIC: [u8; 4] = [198, 51, 100, 1];
 
+/// An end of a flow: address and port.
+type End = ([u8; 4], u16);
+
 /// A folder for the files of a test.
 struct Folder(PathBuf);
 
@@ -70,7 +73,7 @@ fn run(text: &str, shards: u32, handlers: &[&str]) -> Vec<String> {
 }
 
 /// A UDP packet in an Ethernet frame.
-fn frame(source: ([u8; 4], u16), destination: ([u8; 4], u16), number: u32) -> Vec<u8> {
+fn frame(source: End, destination: End, number: u32) -> Vec<u8> {
     let mut frame = [&[2; 12][..], &[8, 0, 0x45, 0, 0, 32, 0, 1, 0, 0, 64, 17, 0, 0]].concat();
     frame.extend(source.0.into_iter().chain(destination.0));
     let checksum = packet::checksum::internet(&frame[14..34]);
@@ -82,7 +85,7 @@ fn frame(source: ([u8; 4], u16), destination: ([u8; 4], u16), number: u32) -> Ve
 }
 
 /// The addresses, ports and the number of such a packet.
-fn fields(ip: &[u8]) -> (([u8; 4], u16), ([u8; 4], u16), u32) {
+fn fields(ip: &[u8]) -> (End, End, u32) {
     let address = |at: usize| *ip[at..].first_chunk().expect("an address");
     let port = |at: usize| u16::from_be_bytes(*ip[at..].first_chunk().expect("a port"));
     let number = u32::from_be_bytes(*ip[28..].first_chunk().expect("a number"));
@@ -107,7 +110,7 @@ fn read_capture(path: &str) -> Vec<(i64, Vec<u8>)> {
         .collect()
 }
 
-fn clients() -> impl Iterator<Item = ([u8; 4], u16)> {
+fn clients() -> impl Iterator<Item = End> {
     (0..400u16).map(|client| ([10, 0, client.to_be_bytes()[0], client.to_be_bytes()[1]], 5_000))
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use click_lang::Diagnostic;
 use element::HandlerError;
@@ -18,8 +18,8 @@ type Call = Box<dyn FnOnce(&mut Worker) + Send>;
 pub(super) enum Event {
     /// It has built its engine, with these warnings, or the configuration has errors.
     Built(u32, Result<Vec<Diagnostic>, Vec<Diagnostic>>),
-    /// It does not run any more.
-    Ended(u32, RunEnd, Instant),
+    /// It does not run any more, since a point of time, after some CPU time.
+    Ended(u32, RunEnd, Instant, Duration),
     /// It runs again.
     Resumed(u32),
 }
@@ -57,6 +57,8 @@ pub(super) struct Worker {
     pub(super) environment: Rc<ProcessEnvironment>,
     pub(super) shard: u32,
     pub(super) events: Sender<Event>,
+    /// The CPU time of the thread before it ran.
+    idle: Duration,
     /// Why it does not run.
     end: Option<RunEnd>,
     /// A configuration that can take over.
@@ -78,6 +80,7 @@ impl Worker {
             environment,
             shard,
             events,
+            idle: Duration::ZERO,
             end: Some(RunEnd::Paused),
             successor: None,
             quits: false,
@@ -108,6 +111,7 @@ impl Worker {
     /// Starts or goes on.
     pub(super) fn start(&mut self) {
         self.end = None;
+        self.idle = cpu_time();
         self.environment.start_shard();
     }
 
@@ -115,8 +119,9 @@ impl Worker {
     pub(super) fn stop(&mut self, end: RunEnd) {
         if self.end.is_none() {
             self.end = Some(end);
+            let event = Event::Ended(self.shard, end, Instant::now(), cpu_time() - self.idle);
             // Nobody listens when the program ends.
-            let _ = self.events.send(Event::Ended(self.shard, end, Instant::now()));
+            let _ = self.events.send(event);
         }
     }
 
@@ -136,4 +141,10 @@ impl Worker {
             self.end = None;
         }
     }
+}
+
+/// The CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec as u32)
 }
