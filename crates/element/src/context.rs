@@ -211,6 +211,9 @@ impl Context<'_> {
     /// exist, the packets are dropped.
     #[inline]
     pub fn emit(&mut self, port: usize, batch: Batch) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather_batch(to, batch);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.emit(connection, self.element.group(port), batch),
             None => self.drop_batch(batch, Reason::NO_OUTPUT),
@@ -226,6 +229,9 @@ impl Context<'_> {
     /// Emits a batch ahead of the batches with index `index` and above. It must be the last emission of a call.
     #[inline]
     pub fn emit_at(&mut self, index: usize, port: usize, batch: Batch) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather_batch(to, batch);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.emit_at(index, connection, self.element.group(port), batch),
             None => self.drop_batch(batch, Reason::NO_OUTPUT),
@@ -235,6 +241,9 @@ impl Context<'_> {
     /// Emits one packet. Consecutive packets share a batch where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, packet: Packet) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather(to, packet);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.send(connection, self.element.group(port), packet),
             None => self.drop(packet, Reason::NO_OUTPUT),
@@ -448,6 +457,26 @@ impl Context<'_> {
     #[inline]
     pub fn take_turns(&self) -> usize {
         self.runtime.take_turns(self.element.index)
+    }
+
+    /// The same for a source that sends at most one packet a turn: more than one also if other tasks take these packets from
+    /// queues, and nothing shows that the tasks do not alternate.
+    pub fn take_paced_turns(&self) -> usize {
+        self.runtime.take_paced_turns(self.element.index)
+    }
+
+    /// Further turns that a task, which took all that `take_paced_turns` gave, may take in the same call: some where many
+    /// outputs gather packets. What it has emitted so far is delivered. Only for elements that no packet is pushed to and that
+    /// no element pulls from.
+    pub fn more_turns(&mut self) -> usize {
+        self.runtime.more_turns(self.element.index, self.outputs)
+    }
+
+    /// For a queue: whether packets that arrive come from several turns of a source, after each of which another task would
+    /// have taken the packet of that turn away.
+    #[inline]
+    pub fn is_paced(&self) -> bool {
+        self.resources.is_paced.get()
     }
 
     /// Sets timer number `timer` to a point of steady time, replacing an earlier setting. Timers due at the same time

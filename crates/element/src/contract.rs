@@ -125,6 +125,12 @@ pub trait Element: Sized + 'static {
     /// Reports the packets that it holds. Each must be reported.
     fn waiting(&self, _waiting: &mut Waiting) {}
 
+    /// Whether the element keeps pace with a source that sends at most one packet a turn. A queue does if it is empty and can
+    /// take two packets, a task that pulls if each of its turns takes a packet where one waits.
+    fn keeps_pace(&self) -> bool {
+        false
+    }
+
     /// The state of flows that it keeps, for the box in which these go on.
     fn flow_states(&mut self) -> FlowKeeping<'_> {
         FlowKeeping::Nothing
@@ -180,6 +186,7 @@ pub trait DynElement: Any {
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
+    fn keeps_pace(&self) -> bool;
     fn flow_states(&mut self) -> FlowKeeping<'_>;
     fn cleanup(&mut self, cx: &mut Context);
     fn as_any(&mut self) -> &mut dyn Any;
@@ -296,6 +303,10 @@ impl<E: Element> DynElement for E {
 
     fn waiting(&self, waiting: &mut Waiting) {
         Element::waiting(self, waiting);
+    }
+
+    fn keeps_pace(&self) -> bool {
+        Element::keeps_pace(self)
     }
 
     fn flow_states(&mut self) -> FlowKeeping<'_> {

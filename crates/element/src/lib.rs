@@ -32,6 +32,7 @@ mod fate;
 mod fate_counters;
 mod filter;
 mod flow_states;
+mod gathered;
 mod handler;
 mod handler_info;
 mod memory_file;
@@ -74,6 +75,7 @@ pub use filter::{Filter, Verdict};
 pub use flow_states::{
     FlowKeeping, FlowState, FlowStates, FlowTuple, FlowTuples, ImportError, MAX_FLOW_STATE,
 };
+pub use gathered::Gathering;
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 pub use memory_file::MemoryFile;

@@ -3,7 +3,7 @@
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use packet::{Pool, Timestamp};
 
@@ -52,6 +52,8 @@ pub struct Resources {
     pub deferred: Deferred,
     /// The remarks of elements during setup that were not reported yet.
     pub remarks: RefCell<Vec<SetupRemark>>,
+    /// Whether a source takes several turns, after each of which others would have emptied the queues that it fills.
+    pub is_paced: Cell<bool>,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
 }
@@ -70,6 +72,7 @@ impl Resources {
             driver: Driver::default(),
             deferred: Deferred::default(),
             remarks: RefCell::default(),
+            is_paced: Cell::new(false),
             taps: RefCell::default(),
         }
     }

@@ -37,6 +37,9 @@ impl DynElement for Resting {
     fn task(&mut self, _: &mut Context) -> bool {
         false
     }
+    fn keeps_pace(&self) -> bool {
+        false
+    }
     fn timer(&mut self, _: &mut Context, _: usize) {}
     fn ready(&mut self, _: &mut Context, _: Descriptor) {}
     fn woken(&mut self, _: &mut Context) {}

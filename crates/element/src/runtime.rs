@@ -64,6 +64,11 @@ pub trait Scheduler {
     fn set_tickets(&self, element: usize, tickets: u32);
     /// How many consecutive turns the task may take at once: 1 unless it is the only task.
     fn take_turns(&self, element: usize) -> usize;
+    /// The same for a source that sends at most one packet a turn: several also if other tasks take these from queues.
+    fn take_paced_turns(&self, element: usize) -> usize;
+    /// Further turns that the only task may take in the same call, after what it has emitted so far is delivered; 0 if there is
+    /// no use in that, or something else has to run first.
+    fn more_turns(&self, element: usize, outputs: &mut Outputs) -> usize;
     /// Sets a timer to a point of steady time.
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
     /// Sets a timer to expire at `at`, the end of a span that begins now.

@@ -10,7 +10,7 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Resting, Setup,
+    Arguments, Clock, ElementState, Environment, Gathering, HandlerError, Message, Resources, Resting, Setup,
     SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
@@ -20,11 +20,13 @@ use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
-use crate::hookup::{Hookup, hook_up};
+use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
+use crate::join;
 use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::options::Options;
 use crate::order;
 use crate::own_writes::OwnWrites;
+use crate::pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::sharding;
@@ -70,10 +72,13 @@ impl RouterState {
         let seed = options.seed.unwrap_or_else(|| environment.seed());
         // The sequences of shards differ.
         let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
-        let order = order::analyse(&hookup);
+        let mut order = order::analyse(&hookup);
+        let joins = join::find(&hookup, &mut order);
+        let paces = pace::find(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
         let mut connections = Vec::new();
+        let count: usize = outputs.iter().map(Vec::len).sum();
         let ends = inputs.into_iter().zip(outputs);
         for (index, ((element, class), ((inputs, outputs), groups))) in
             graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
@@ -81,7 +86,21 @@ impl RouterState {
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();
-            connections.extend(outputs.iter().map(|output| Connection::new(index, output, &order.serial)));
+            let split =
+                |output: &PortLinks| output.peers.first().is_some_and(|peer| joins.splits.contains(&peer.0));
+            connections.extend(
+                outputs.iter().map(|output| Connection::new(index, output, &order.serial, split(output))),
+            );
+            let gathering = |port| {
+                let (place, split) = *joins.outputs.get(&(index, port))?;
+                let connection = (count + place) as u32;
+                let is_meeting = joins.places.get(place)?.1;
+                let (place, split) = (place as u32, split.map(|split| split as u32));
+                let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
+                Some(Gathering { place, connection, split, is_meeting, is_closed, packets: Cell::new(0) })
+            };
+            let gatherings: Vec<_> = (0..outputs.len()).map(gathering).collect();
+            let gatherings = if gatherings.iter().all(Option::is_none) { Vec::new() } else { gatherings };
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
@@ -94,10 +113,20 @@ impl RouterState {
             };
             nodes.push(Node {
                 object: RefCell::new(None),
-                element: ElementState::new(index, identity, counts, (first_connection, groups), seed),
+                element: ElementState::new(
+                    index,
+                    identity,
+                    counts,
+                    (first_connection, groups, gatherings),
+                    seed,
+                ),
                 details: Box::new(details),
             });
         }
+        let place = |&((element, input), _): &(PortRef, bool)| {
+            Connection::of_place(element, input, joins.splits.contains(&element))
+        };
+        connections.extend(joins.places.iter().map(place));
         let by_name: BTreeMap<_, _> =
             nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)).collect();
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
@@ -116,6 +145,11 @@ impl RouterState {
             timers: RefCell::default(),
             watched: RefCell::default(),
             turns_left: Cell::new(1),
+            is_wide: joins.is_wide,
+            extra_turns: Cell::new(0),
+            paces,
+            paced_turns: Cell::new(0),
+            following: Cell::new(NO_ELEMENT),
             running: Cell::new(NO_ELEMENT),
             watch: Cell::new(Watch::Nothing),
             own_writes: OwnWrites::default(),

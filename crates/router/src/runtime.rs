@@ -77,9 +77,15 @@ impl Scheduler for RouterState {
     }
 
     fn take_turns(&self, element: usize) -> usize {
-        // The caller takes all turns at once.
-        let alone = self.options.batch > 1 && self.schedule.borrow().is_alone(element);
-        if alone { self.turns_left.replace(1).max(1) } else { 1 }
+        self.take_own_turns(element)
+    }
+
+    fn take_paced_turns(&self, element: usize) -> usize {
+        RouterState::take_paced_turns(self, element)
+    }
+
+    fn more_turns(&self, element: usize, outputs: &mut Outputs) -> usize {
+        RouterState::more_turns(self, element, outputs)
     }
 
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp) {

@@ -20,6 +20,10 @@ const RESOLUTION_NS: f64 = 0.05;
 /// The default number of filter rules for mixed traffic.
 const USUAL_RULES: u32 = 10;
 
+/// The number of PPPoE sessions of mixed traffic, and of one repeated frame.
+const SESSIONS: u16 = 1_000;
+const FEW_SESSIONS: u16 = 3;
+
 /// A configuration to measure.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -193,7 +197,7 @@ pub struct Workbench {
     capture: Option<(CaptureKey, Capture)>,
 }
 
-type CaptureKey = (Traffic, FrameSize, u32, bool, u64, u64);
+type CaptureKey = (Traffic, FrameSize, u32, Option<u16>, u64, u64);
 
 /// The files with the configurations of one comparison.
 struct Files {
@@ -302,9 +306,12 @@ impl Workbench {
 
     /// The capture, the load and the chain of a comparison.
     fn chain(&mut self, comparison: &Comparison) -> Result<(Capture, Load, Chain), ComparisonError> {
+        let is_mixed = comparison.traffic == Traffic::Mixed;
         let is_pppoe = comparison.text.contains("12/8864");
-        let capture = self.capture(comparison, is_pppoe)?;
+        let sessions = is_pppoe.then_some(if is_mixed { SESSIONS } else { FEW_SESSIONS });
+        let capture = self.capture(comparison, sessions)?;
         let mut load = comparison.load;
+        load.sessions = sessions.filter(|_| is_mixed && has_element(&comparison.text, "sessions"));
         if load.rules.is_none()
             && comparison.traffic != Traffic::Constant
             && has_element(&comparison.text, "rules")
@@ -316,9 +323,13 @@ impl Workbench {
     }
 
     /// The capture for a comparison: the last one if it matches.
-    fn capture(&mut self, comparison: &Comparison, is_pppoe: bool) -> Result<Capture, ComparisonError> {
+    fn capture(
+        &mut self,
+        comparison: &Comparison,
+        sessions: Option<u16>,
+    ) -> Result<Capture, ComparisonError> {
         let Comparison { traffic, size, flows, seed, packets, .. } = comparison;
-        let key = (traffic.clone(), *size, *flows, is_pppoe, *seed, *packets);
+        let key = (traffic.clone(), *size, *flows, sessions, *seed, *packets);
         if let Some((_, capture)) = self.capture.as_ref().filter(|(known, _)| *known == key) {
             return Ok(capture.clone());
         }
@@ -326,7 +337,7 @@ impl Workbench {
         let constant = *traffic == Traffic::Constant;
         let capture = match traffic {
             Traffic::File(file) => Capture::extend(file, &path, *packets)?,
-            _ => Capture::make(&path, *seed, *flows, constant, *size, is_pppoe, *packets)?,
+            _ => Capture::make(&path, *seed, *flows, constant, *size, sessions, *packets)?,
         };
         self.capture = Some((key, capture.clone()));
         Ok(capture)

@@ -234,7 +234,7 @@ impl Element for FromDump {
         if !self.is_playing(cx) {
             return false;
         }
-        let most = cx.take_turns().min(cx.batch_limit()).max(1);
+        let mut most = cx.take_paced_turns().min(cx.batch_limit()).max(1);
         let mut sent = 0;
         let mut read = 0;
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
@@ -243,7 +243,11 @@ impl Element for FromDump {
                 read += records;
                 sent += packets;
                 if sent == most {
-                    break;
+                    most += cx.more_turns().min(cx.batch_limit());
+                    if sent == most {
+                        break;
+                    }
+                    continue;
                 }
             }
             read += 1;

@@ -81,11 +81,12 @@ impl<K: QueuePolicy> Fifo<K> {
     fn packets_added(&mut self, cx: &Context) {
         let length = self.stored.len();
         self.length.set(length);
-        self.highwater = self.highwater.max(length);
+        // Paced packets would have been taken away one by one.
+        self.highwater = self.highwater.max(if cx.is_paced() { length.min(1) } else { length });
         if Self::NOTIFIES_EMPTY && length > 0 {
             cx.set_signal(Direction::Empty, true);
         }
-        if Self::NOTIFIES_FULL && length >= self.capacity {
+        if Self::NOTIFIES_FULL && length >= self.capacity && !cx.is_paced() {
             cx.set_signal(Direction::Full, false);
         }
     }
@@ -225,7 +226,7 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
-        if port == 0 && batch.len() <= self.capacity.saturating_sub(self.stored.len()) {
+        if cx.is_paced() || port == 0 && batch.len() <= self.capacity.saturating_sub(self.stored.len()) {
             self.stored.extend(cx, &mut batch);
         } else {
             for packet in batch.drain() {
@@ -262,6 +263,10 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         if let Some(stored) = state.downcast_mut() {
             self.take_over(stored, cx);
         }
+    }
+
+    fn keeps_pace(&self) -> bool {
+        self.stored.len() == 0 && self.capacity > 1
     }
 
     fn waiting(&self, waiting: &mut Waiting) {

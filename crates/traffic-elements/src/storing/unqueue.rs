@@ -124,6 +124,10 @@ impl Element for Unqueue {
         Ok(())
     }
 
+    fn keeps_pace(&self) -> bool {
+        self.args.active && self.args.burst > 0 && self.args.limit < 0
+    }
+
     fn task(&mut self, cx: &mut Context) -> bool {
         if !self.args.active {
             return false;

@@ -171,7 +171,7 @@ impl Arguments {
                             traffic: traffic.clone(),
                             size,
                             flows,
-                            load: Load { rules, routes },
+                            load: Load { rules, routes, ..Load::default() },
                             packets: self.packets,
                             runs: self.runs,
                             seed: self.seed,
