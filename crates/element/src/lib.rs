@@ -52,7 +52,7 @@ pub use class::{Class, UNKNOWN_CLASS};
 pub use class_info::{ArgumentInfo, ClassDocumentation, ClassInfo, Notifies, Phase};
 pub use clock::Clock;
 pub use context::Context;
-pub use contract::{DynElement, Element};
+pub use contract::{DynElement, Element, LongWrites};
 pub use deferred::{Deferred, DeferredWrite};
 pub use driver::Driver;
 pub use drops::{DropCounters, UserReasons};
