@@ -11,7 +11,7 @@ use crate::diagram::Diagram;
 use crate::expression::{DROP, Expression, Rule};
 use crate::index::Index;
 use crate::merge::RuleTerms;
-use crate::pace::{FREED, Pace, complete};
+use crate::pace::{FREED, Pace, complete, sort_few};
 use crate::program::{Layout, MAX_INDEXES, Program};
 use crate::slots::{NONE, Slots};
 use crate::spans::Field;
@@ -40,6 +40,12 @@ impl<T> Steps<T> {
             Poll::Pending => None,
         }
     }
+}
+
+/// Frees rules in steps.
+#[must_use]
+pub fn free_in_steps(rules: Vec<Rule>) -> Steps<()> {
+    Steps(Box::pin(async move { Pace::new().free(rules).await }))
 }
 
 impl Program {
@@ -122,7 +128,7 @@ async fn compile(rules: Vec<Rule>, layout: Layout, budget: usize, pace: &Pace) -
                 terms = slots.into_terms();
             }
             None => {
-                indexes.sort_by_key(Index::typical);
+                sort_few(&mut indexes, |one, other| one.typical() < other.typical());
                 return assemble(rules, indexes, slots, (fallback, live), budget, pace).await;
             }
         }
@@ -233,8 +239,10 @@ async fn most_used(terms: &[(u32, Term)], fields: usize, pace: &Pace) -> Vec<u16
             }
         }
     }
-    uses.retain(|(count, _)| *count > 0);
-    uses.sort_unstable_by(|a, b| b.cmp(a));
-    uses.truncate(MAX_INDEXES);
-    uses.into_iter().map(|(_, number)| number).collect()
+    // The most used are looked for one after the other, because they are few.
+    let most_used = core::iter::from_fn(|| {
+        let most = uses.iter_mut().max().filter(|(count, _)| *count > 0)?;
+        Some(core::mem::take(most).1)
+    });
+    most_used.take(MAX_INDEXES).collect()
 }

@@ -35,17 +35,19 @@ impl Index {
     /// Returns `None` if the rows would need too much memory.
     pub(crate) async fn new(field: Field, number: u16, slots: &Slots, pace: &Pace) -> Option<Self> {
         // A coordinate where a term begins or ends to accept, and its slot.
-        let mut events: Vec<u128> = Vec::new();
+        let mut events: Vec<u128> = Vec::with_capacity(2 * slots.len());
+        let mut builder = RowsBuilder::new(slots.len());
         for (slot, entry) in slots.iter().enumerate() {
             let set = entry.and_then(|(_, term)| term.set(number));
-            pace.spend(1 + set.map_or(0, Spans::len)).await;
+            pace.spend(4 + 2 * set.map_or(0, Spans::len)).await;
+            if entry.is_some() && set.is_none() {
+                builder.set_free(slot);
+            }
             let ends = set.iter().flat_map(|spans| spans.iter()).flat_map(|(first, last)| [first, last + 1]);
             events.extend(ends.map(|end| u128::from(end) << 64 | slot as u128));
         }
         pace.sort(&mut events).await;
         let coordinate = |event: u128| (event >> 64) as u64;
-        let free = slots.iter().map(|entry| entry.is_some_and(|(_, term)| term.set(number).is_none()));
-        let mut builder = RowsBuilder::new(slots.len(), free);
         let mut parts: Vec<(u64, u32)> = Vec::new();
         if events.first().is_none_or(|event| coordinate(*event) > 0) {
             parts.push((0, builder.class()?));

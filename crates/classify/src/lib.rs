@@ -31,6 +31,7 @@ mod names;
 mod pace;
 mod pattern;
 mod program;
+mod row_store;
 mod rows;
 mod slots;
 mod spans;
@@ -40,7 +41,7 @@ mod text;
 mod words;
 
 pub use columns::{Columns, Decision};
-pub use compile::{RULE_MEMORY, Steps};
+pub use compile::{RULE_MEMORY, Steps, free_in_steps};
 pub use cover::Unreachable;
 pub use expression::{DROP, Expression, Relation, Rule, Test, first_match};
 pub use filter::{

@@ -8,13 +8,13 @@
 //! one of the two columns, so rows are divided: the bits of terms that test only the left column, only the right one, or
 //! both. The first two get a number once for each class; only the third, which are few, are intersected for each pair.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::flat::Flat;
 use crate::index::Index;
-use crate::pace::{FREED, Pace};
+use crate::pace::Pace;
+use crate::row_store::RowStore;
 use crate::rows::scatter;
 use crate::slots::{NONE, Slots};
 use crate::tables::{Lookup, Merge, Tables, Verdicts};
@@ -25,9 +25,6 @@ const MAX_CLASSES: usize = 1 << 15;
 /// In tables of numbers: a pair that has no number yet.
 const NEW: u16 = u16::MAX;
 
-/// A few words of a row, each with its position.
-type Words = Vec<(u32, u64)>;
-
 /// The classes of a column, with the terms that each accepts.
 struct Column {
     /// Its number among the columns of a batch.
@@ -35,7 +32,7 @@ struct Column {
     /// The slots whose terms test the column.
     tests: Vec<u64>,
     /// For each class the slots of terms that accept it.
-    rows: Vec<u64>,
+    rows: RowStore,
     /// Number of classes.
     count: usize,
 }
@@ -155,7 +152,7 @@ impl Column {
     ) -> Option<(Self, Vec<(u32, u32)>)> {
         let words = slots.len().div_ceil(64).max(1);
         let mut numbers = vec![NONE; index.rows.len()];
-        let mut rows = Vec::new();
+        let mut rows = RowStore::new(words);
         let mut count = 0;
         let mut parts = Vec::with_capacity(index.parts.len());
         for (start, class) in &index.parts {
@@ -164,16 +161,16 @@ impl Column {
                 *number = count;
                 count += 1;
                 pace.spend(words).await;
-                if size_of_val(&rows[..]) > most {
+                if rows.bytes() > most {
                     return None;
                 }
-                rows.extend((0..words).map(|word| index.rows.word(*class, word)));
+                rows.push((0..words).map(|word| index.rows.word(*class, word)));
             }
             parts.push((*start, *number));
         }
         let mut tests = vec![0; words];
         for (slot, entry) in slots.iter().enumerate() {
-            pace.spend(1).await;
+            pace.spend(3).await;
             if entry.is_some_and(|(_, term)| term.set(index.number).is_some()) {
                 tests[slot / 64] |= 1 << (slot % 64);
             }
@@ -184,34 +181,41 @@ impl Column {
 
     /// Bytes of the rows.
     fn row_bytes(&self) -> usize {
-        size_of_val(&self.rows[..])
+        self.rows.bytes()
     }
 
     /// The row of a class.
     fn row(&self, class: usize) -> &[u64] {
-        let words = self.tests.len();
-        self.rows.get(class * words..(class + 1) * words).unwrap_or_default()
+        self.rows.row(class)
     }
 
     /// Divides the accepted terms of each class, for a merge: terms in `tests` test this column, those in `others` the other.
     async fn side(&self, tests: &[u64], others: &[u64], pace: &Pace) -> Side {
-        let mut known: BTreeMap<Words, u32> = BTreeMap::new();
+        let mut numbers = Numbers::new(self.count);
+        // The first class of each set.
+        let mut firsts: Vec<usize> = Vec::new();
         let (alone, starts) = (Vec::with_capacity(self.count), Vec::with_capacity(self.count));
         let mut side = Side { alone, sets: 0, starts, both: Vec::new() };
         for class in 0..self.count {
             pace.spend(2 * self.tests.len()).await;
-            let words = (0u32..).zip(self.row(class)).zip(tests.iter().zip(others));
-            let alone = words.clone().map(|((word, bits), (tests, others))| (word, bits & tests & !others));
-            let both = words.map(|((word, bits), (tests, others))| (word, bits & tests & others));
-            let next = known.len() as u32;
-            side.alone.push(*known.entry(alone.filter(|(_, bits)| *bits != 0).collect()).or_insert(next));
+            let alone_in = |class: usize| {
+                let masks = tests.iter().zip(others);
+                self.row(class).iter().zip(masks).map(|(bits, (tests, others))| bits & tests & !others)
+            };
+            let number = numbers.place(hash(0, (0..).zip(alone_in(class))), |number| {
+                firsts.get(usize::from(number)).is_some_and(|first| alone_in(*first).eq(alone_in(class)))
+            });
+            if *number == NEW {
+                *number = firsts.len() as u16;
+                firsts.push(class);
+            }
+            side.alone.push(u32::from(*number));
             side.starts.push(side.both.len());
+            let both = self.row(class).iter().zip(tests.iter().zip(others));
+            let both = (0u32..).zip(both.map(|(bits, (tests, others))| bits & tests & others));
             side.both.extend(both.filter(|(_, bits)| *bits != 0));
         }
-        side.sets = known.len();
-        while known.pop_first().is_some() {
-            pace.spend(FREED).await;
-        }
+        side.sets = firsts.len();
         side
     }
 }
@@ -237,48 +241,64 @@ async fn merge(
     let other = right.side(&right_tests, &left_tests, pace).await;
     // The class of each pair of numbers if no term that tests both columns accepts it.
     let mut apart = vec![NEW; one.sets * other.sets];
-    let mut together = vec![NEW; (2 * combinations.min(MAX_CLASSES)).next_power_of_two()];
-    let (mut rows, mut count): (Vec<u64>, usize) = (Vec::new(), 0);
-    let words = left.tests.len();
+    let mut together = Numbers::new(combinations);
+    let mut rows = RowStore::new(left.tests.len());
     for class in 0..left.count {
         pace.spend(2 * right.count + 1).await;
         let (alone, both) = (one.alone[class], one.both(class));
         for (with, with_alone) in other.alone.iter().enumerate() {
             let pair = u64::from(alone) << 32 | u64::from(*with_alone);
             let common = intersection(both, other.both(with));
-            let hash = common.fold(None, |hash, (word, bits)| {
-                Some(scatter(hash.unwrap_or(pair) ^ bits.rotate_left(word)))
-            });
             let rows_of_both = || left.row(class).iter().zip(right.row(with)).zip(except);
             let row = || rows_of_both().map(|((one, other), except)| one & other | except);
-            let known = if let Some(hash) = hash {
-                let is_same = |number: u16| {
-                    let start = usize::from(number) * words;
-                    rows.get(start..start + words).is_some_and(|other| row().eq(other.iter().copied()))
-                };
-                let mask = together.len() - 1;
-                let mut place = hash as usize & mask;
-                while together[place] != NEW && !is_same(together[place]) {
-                    place = (place + 1) & mask;
-                }
-                &mut together[place]
+            let known = if common.clone().next().is_some() {
+                together.place(hash(pair, common), |number| {
+                    row().eq(rows.row(usize::from(number)).iter().copied())
+                })
             } else {
                 apart.get_mut(alone as usize * other.sets + *with_alone as usize)?
             };
             if *known == NEW {
-                if count == MAX_CLASSES || 8 * (rows.len() + words) > row_bytes {
+                if rows.len() == MAX_CLASSES || rows.bytes() > row_bytes {
                     return None;
                 }
-                *known = count as u16;
-                count += 1;
-                rows.extend(row());
+                *known = rows.len() as u16;
+                rows.push(row());
             }
             cells.push(*known);
         }
     }
     let tests = left_tests.iter().zip(&right_tests).map(|(one, other)| one | other).collect();
     let merge = Merge { left: left.number, right: right.number, width: right.count as u32, cells };
-    Some((merge, Column { number, tests, rows, count }))
+    Some((merge, Column { number, tests, count: rows.len(), rows }))
+}
+
+/// Numbers of sets, found by a hash of the set.
+struct Numbers(Vec<u16>);
+
+impl Numbers {
+    /// Room for this many sets, at most [`MAX_CLASSES`].
+    fn new(sets: usize) -> Self {
+        Self(vec![NEW; (2 * sets.min(MAX_CLASSES)).next_power_of_two()])
+    }
+
+    /// The place of the number of a set; [`NEW`] if it has none. `is_same` tells whether a number is that of the set.
+    fn place(&mut self, hash: u64, is_same: impl Fn(u16) -> bool) -> &mut u16 {
+        let mask = self.0.len() - 1;
+        let mut place = hash as usize & mask;
+        while self.0[place] != NEW && !is_same(self.0[place]) {
+            place = (place + 1) & mask;
+        }
+        &mut self.0[place]
+    }
+}
+
+/// A hash of the words of a set.
+fn hash(start: u64, words: impl Iterator<Item = (u32, u64)>) -> u64 {
+    words.fold(start, |hash, (word, bits)| match bits {
+        0 => hash,
+        _ => scatter(hash ^ bits.rotate_left(word)),
+    })
 }
 
 /// The bits that both have.
@@ -286,7 +306,7 @@ async fn merge(
 fn intersection<'a>(
     mut one: &'a [(u32, u64)],
     mut other: &'a [(u32, u64)],
-) -> impl Iterator<Item = (u32, u64)> + 'a {
+) -> impl Iterator<Item = (u32, u64)> + Clone + 'a {
     core::iter::from_fn(move || {
         while let ([(word, bits), rest @ ..], [(with, with_bits), with_rest @ ..]) = (one, other) {
             let common = if word == with { bits & with_bits } else { 0 };

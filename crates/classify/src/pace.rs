@@ -12,8 +12,8 @@ use core::task::{Context, Poll, Waker};
 /// Work of one step, in units of about ten nanoseconds.
 const STEP: u32 = 2_000;
 
-/// Numbers that are sorted in one go.
-const SORTED_AT_ONCE: usize = 256;
+/// Numbers that are sorted by insertion. Longer runs are merged.
+const SORTED_BY_INSERTION: usize = 16;
 /// The work of freeing an item with a few allocations.
 pub(crate) const FREED: usize = 20;
 
@@ -42,21 +42,19 @@ impl Pace {
 }
 
 impl Pace {
-    /// Sorts numbers.
+    /// Sorts numbers by merging.
     pub(crate) async fn sort(&self, numbers: &mut Vec<u128>) {
-        for chunk in numbers.chunks_mut(SORTED_AT_ONCE) {
-            self.spend(4 * SORTED_AT_ONCE).await;
-            chunk.sort_unstable();
+        for chunk in numbers.chunks_mut(SORTED_BY_INSERTION) {
+            self.spend(4 * SORTED_BY_INSERTION).await;
+            sort_few(chunk, |one, other| one < other);
         }
         let mut merged = Vec::with_capacity(numbers.len());
-        let mut length = SORTED_AT_ONCE;
+        let mut length = SORTED_BY_INSERTION;
         while length < numbers.len() {
             for pair in numbers.chunks(2 * length) {
                 let (mut one, mut other) = pair.split_at(length.min(pair.len()));
                 while let ([first, one_rest @ ..], [second, other_rest @ ..]) = (one, other) {
-                    if merged.len() % SORTED_AT_ONCE == 0 {
-                        self.spend(SORTED_AT_ONCE).await;
-                    }
+                    self.spend(1).await;
                     merged.push(*first.min(second));
                     (one, other) = if first <= second { (one_rest, other) } else { (one, other_rest) };
                 }
@@ -74,6 +72,17 @@ impl Pace {
         while let Some(item) = list.pop() {
             drop(item);
             self.spend(FREED).await;
+        }
+    }
+}
+
+/// Sorts a short list by insertion; equal items keep their order. The library's sorts would be several times the code.
+pub(crate) fn sort_few<T>(items: &mut [T], is_before: impl Fn(&T, &T) -> bool) {
+    for end in 1..items.len() {
+        let mut at = end;
+        while at > 0 && is_before(&items[at], &items[at - 1]) {
+            items.swap(at, at - 1);
+            at -= 1;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::pace::Pace;
+use crate::pace::{Pace, sort_few};
 use crate::terms::Term;
 
 /// The rule number that means no rule.
@@ -22,7 +22,7 @@ impl Slots {
     /// Assigns slots to the terms, each with its rule; `indexed` are the fields that will have rows.
     pub(crate) async fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16], pace: &Pace) -> Self {
         if terms.len() <= 64 {
-            terms.sort_by_key(|(rule, _)| *rule);
+            sort_few(&mut terms, |(rule, _), (other, _)| rule < other);
             let entries: Vec<_> = terms.into_iter().map(Some).collect();
             return Self { count: entries.len(), entries, granule: 0 };
         }
@@ -42,14 +42,14 @@ impl Slots {
             granule += 1;
         }
         let mut entries = Vec::with_capacity(padded(&sizes, granule));
-        let mut terms: Vec<Option<(u32, Term)>> = terms.into_iter().map(Some).collect();
         let mut order = order.into_iter();
         for size in sizes {
             let start = start(entries.len(), size, granule);
             entries.resize_with(start, || None);
             for key in order.by_ref().take(size) {
                 pace.spend(2).await;
-                entries.push(terms.get_mut(key as u64 as usize).and_then(Option::take));
+                let term = terms.get_mut(key as u64 as usize);
+                entries.push(term.map(|(rule, term)| (*rule, core::mem::take(term))));
             }
         }
         Self { count: entries.len(), entries, granule }

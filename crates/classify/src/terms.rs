@@ -16,7 +16,7 @@ const MAX_TERMS: usize = 256;
 const MAX_FIELDS: u16 = 4096;
 
 /// A set of packets: those whose listed fields all lie in their spans.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Term {
     /// Sorted by field. No set is empty, and none contains all coordinates.
     pub(crate) sets: Vec<(u16, Spans)>,
@@ -82,8 +82,8 @@ impl Lowering {
     }
 
     /// The fields, by number.
-    pub(crate) async fn into_fields(mut self, pace: &Pace) -> Vec<Field> {
-        while self.known.pop_first().is_some() {
+    pub(crate) async fn into_fields(self, pace: &Pace) -> Vec<Field> {
+        for _ in self.known {
             pace.spend(FREED).await;
         }
         self.fields

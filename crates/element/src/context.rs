@@ -537,7 +537,7 @@ impl Context<'_> {
 
     /// Writes a handler like [`write_handler`](Self::write_handler), unless the write is long: then it begins, and this
     /// returns where. The caller calls [`continue_write`](Self::continue_write) between batches until it is done.
-    pub fn begin_write(&self, path: &str, value: &str) -> Result<Option<HandlerTarget>, HandlerError> {
+    pub fn begin_write(&self, path: &str, value: String) -> Result<Option<HandlerTarget>, HandlerError> {
         self.runtime.begin_write(self.element.index, path, value)
     }
 
@@ -575,6 +575,11 @@ impl Context<'_> {
     /// Records a new configuration, without side effects.
     pub fn record_configuration(&self, config: &str) {
         self.element.record_config(config);
+    }
+
+    /// Records a new configuration without copying it, without side effects.
+    pub fn record_owned_configuration(&self, config: String) {
+        self.element.record_owned_config(config);
     }
 
     /// The text of the element's configuration.

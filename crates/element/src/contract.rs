@@ -78,15 +78,8 @@ pub trait Element: Sized + 'static {
         Ok(())
     }
 
-    /// Begins a write to a handler that takes so long that packets should not wait for it. Returns whether it has begun:
-    /// then the writer calls `continue_write` between batches until that returns a result. Otherwise the writer calls the
-    /// handler at once.
-    fn begin_write(&mut self, _cx: &mut Context, _handler: &str, _value: &str) -> bool {
-        false
-    }
-
-    /// Continues the write that has begun, for some ten microseconds. Returns its result when it is done.
-    fn continue_write(&mut self, _cx: &mut Context) -> Option<Result<(), HandlerError>> {
+    /// Its handlers whose writes take so long that packets should not wait for them.
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
         None
     }
 
@@ -140,6 +133,17 @@ pub trait Element: Sized + 'static {
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
 
+/// Writes to handlers that are executed in steps between batches.
+pub trait LongWrites {
+    /// Begins a write. Returns whether it has begun: then it may have taken the value, because copying a long one takes long
+    /// too, and the writer calls `continue_write` between batches until that returns a result. Otherwise the writer calls
+    /// the handler at once.
+    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &mut String) -> bool;
+
+    /// Continues the write that has begun, for some ten microseconds. Returns its result when it is done.
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>>;
+}
+
 impl Context<'_> {
     /// Reconfigures an element, as a write to its `config` does; on failure nothing changes.
     pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
@@ -181,8 +185,7 @@ pub trait DynElement: Any {
     fn swap_state(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
-    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool;
-    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>>;
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
@@ -283,12 +286,8 @@ impl<E: Element> DynElement for E {
         }
     }
 
-    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool {
-        Element::begin_write(self, cx, handler, value)
-    }
-
-    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
-        Element::continue_write(self, cx)
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        Element::long_writes(self)
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {

@@ -149,7 +149,12 @@ impl ElementDetails {
 
     /// Records a new configuration, without side effects.
     pub fn record_config(&self, config: &str) {
-        *self.config.borrow_mut() = config.to_string();
+        self.record_owned_config(config.to_string());
+    }
+
+    /// Records a new configuration without copying it, without side effects.
+    pub fn record_owned_config(&self, config: String) {
+        *self.config.borrow_mut() = config;
         self.recordings.set(self.recordings.get().wrapping_add(1));
     }
 

@@ -103,7 +103,7 @@ pub trait Handlers {
         &self,
         from: usize,
         path: &str,
-        value: &str,
+        value: String,
     ) -> Result<Option<HandlerTarget>, HandlerError>;
     /// Continues a write that has begun, for at most [`WRITE_STEP`]. Returns its result when it is done.
     fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>>;

@@ -60,7 +60,7 @@ fn rules(count: u32, last: &str) -> String {
 }
 
 fn begin(router: &mut Router, path: &str, value: &str) -> LongWrite {
-    match router.begin_write(path, value) {
+    match router.begin_write(path, value.into()) {
         Ok(BegunWrite::Long(write)) => write,
         other => panic!("{other:?}"),
     }
@@ -120,14 +120,14 @@ fn an_invalid_rule_changes_nothing() {
 #[test]
 fn short_writes_and_those_of_elements_are_executed_at_once() {
     let mut router = start(FIREWALL);
-    assert!(matches!(router.begin_write("f.rules", "deny udp"), Ok(BegunWrite::Done(_))));
+    assert!(matches!(router.begin_write("f.rules", "deny udp".into()), Ok(BegunWrite::Done(_))));
     assert_eq!(router.read("f.rules", "").as_deref(), Ok("deny udp"));
     // A write that comes while another goes on in steps does not wait for it; the one that ends last decides.
     let new = rules(100, "allow all");
     let write = begin(&mut router, "f.rules", &new);
     assert_eq!(router.continue_write(&write), None);
     let other = rules(100, "allow udp");
-    assert!(matches!(router.begin_write("f.rules", &other), Ok(BegunWrite::Done(_))));
+    assert!(matches!(router.begin_write("f.rules", other.clone()), Ok(BegunWrite::Done(_))));
     assert_eq!(router.read("f.rules", ""), Ok(other));
     assert!(finish(&mut router, &write).0.is_ok());
     assert_eq!(router.read("f.rules", ""), Ok(new.clone()));

@@ -11,7 +11,7 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_PREPARED_WRITES;
-use boundary::{DecodeError, Event, RefusedWrite, Reply, Request, Stats};
+use boundary::{DecodeError, Event, Message, RefusedWrite, Reply, Request, Stats};
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason};
@@ -85,12 +85,10 @@ impl Engine {
             && let Some(message) = self.inbox.poll(&mut self.requests)?
         {
             served = true;
-            let answer = match Request::decode(&message) {
-                Ok(request) => self.answer(message.number, &request),
-                Err(error) => Err(RequestError::Decode(error)),
-            };
+            let number = message.number;
+            let answer = self.answer(message);
             if let Some(answer) = answer.transpose() {
-                self.reply(message.number, &answer);
+                self.reply(number, &answer);
             }
         }
         if self.requests.release() {
@@ -109,12 +107,11 @@ impl Engine {
     /// Writes a handler. Returns nothing if the write goes on in steps; then the reply follows later.
     fn write(
         &mut self,
-        number: u32,
-        name: &str,
-        handler: &str,
-        value: &[u8],
+        (number, name, handler): (u32, &str, &str),
+        value: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, RequestError> {
-        match self.configuration(name)?.router.begin_write(handler, text(value)?)? {
+        let value = String::from_utf8(value).map_err(|_| RequestError::NotText)?;
+        match self.configuration(name)?.router.begin_write(handler, value)? {
             BegunWrite::Done(written) => Ok(Some(for_mailbox(written).encode())),
             BegunWrite::Long(write) => {
                 self.long_write = Some((number, name.into(), write));
@@ -163,8 +160,8 @@ impl Engine {
     /// The answer to a request; `None` if it follows later.
     #[cold]
     #[inline(never)]
-    fn answer(&mut self, number: u32, request: &Request) -> Result<Option<Vec<u8>>, RequestError> {
-        let answer = match *request {
+    fn answer(&mut self, message: Message) -> Result<Option<Vec<u8>>, RequestError> {
+        let answer = match Request::decode(&message).map_err(RequestError::Decode)? {
             Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
             Request::Destinations { names } => {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
@@ -190,7 +187,14 @@ impl Engine {
             Request::Read { name, handler, argument } => {
                 Ok(self.configuration(name)?.router.read(handler, text(argument)?)?.into_bytes())
             }
-            Request::Write { name, handler, value } => return self.write(number, name, handler, value),
+            Request::Write { name, handler, value } => {
+                let (number, name, handler) = (message.number, String::from(name), String::from(handler));
+                // The value is the end of the message. It may be long, and is not copied.
+                let start = message.payload.len().saturating_sub(value.len());
+                let mut value = message.payload;
+                value.drain(..start);
+                return self.write((number, &name, &handler), value);
+            }
             Request::Prepare { name, handler, value } => match self.prepared.add(name, handler, text(value)?)
             {
                 true => Ok(Vec::new()),

@@ -3,12 +3,12 @@
 //! The writer drives them: the owner of the router, or an element that passes on a client's command. Until the last step,
 //! the element works as before.
 
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
 use element::{HandlerError, HandlerTarget, WRITE_STEP, WriteEffect};
 
 use crate::router::{Router, Written};
-use crate::state::{RouterState, Watch};
+use crate::state::{NO_ELEMENT, RouterState, Watch};
 
 /// A write that has begun.
 #[derive(Debug)]
@@ -36,17 +36,22 @@ impl RouterState {
         &self,
         from: Option<usize>,
         path: &str,
-        value: &str,
+        mut value: String,
     ) -> Result<Option<HandlerTarget>, HandlerError> {
         let target = self.resolve_path(from, path)?;
-        let begun = target.element.and_then(|element| {
-            self.call(element, |object, cx| object.begin_write(cx, &target.handler, value))
-        });
-        if begun == Some(true) {
+        if self.begin_long_write(&target, &mut value) {
             return Ok(Some(target));
         }
-        self.write_path(from, path, value)?;
+        self.write_path(from, path, &value)?;
         Ok(None)
+    }
+
+    /// Begins a write, if it is long. Returns whether it has begun.
+    fn begin_long_write(&self, target: &HandlerTarget, value: &mut String) -> bool {
+        let begun = self.call(target.element.unwrap_or(NO_ELEMENT), |object, cx| {
+            object.long_writes().is_some_and(|writes| writes.begin_write(cx, &target.handler, value))
+        });
+        begun == Some(true)
     }
 
     /// Continues a write for at most [`WRITE_STEP`]. Returns the result when it is done.
@@ -54,11 +59,11 @@ impl RouterState {
         let environment = self.resources.environment.as_ref();
         let until = environment.steady() + WRITE_STEP;
         loop {
-            if let Some(result) = self.call(target.element?, |object, cx| object.continue_write(cx))? {
-                return Some(result);
-            }
-            if environment.steady() >= until {
-                return None;
+            let result = self.call(target.element?, |object, cx| {
+                object.long_writes().and_then(|writes| writes.continue_write(cx))
+            })?;
+            if result.is_some() || environment.steady() >= until {
+                return result;
             }
         }
     }
@@ -67,15 +72,12 @@ impl RouterState {
 impl Router {
     /// Writes a handler like [`write_watched`](Self::write_watched). If the write is long, it begins, and
     /// [`continue_write`](Self::continue_write) must be called between turns until that returns a result.
-    pub fn begin_write(&mut self, path: &str, value: &str) -> Result<BegunWrite, HandlerError> {
+    pub fn begin_write(&mut self, path: &str, mut value: String) -> Result<BegunWrite, HandlerError> {
         let target = self.state.resolve_path(None, path)?;
         let (effect, recordings) = (self.state.effect_of(&target), self.state.recordings(&target));
-        let begun = target.element.and_then(|element| {
-            self.state.call(element, |object, cx| object.begin_write(cx, &target.handler, value))
-        });
-        match begun {
-            Some(true) => Ok(BegunWrite::Long(LongWrite { target, effect, recordings, swaps: self.swaps() })),
-            _ => self.write_watched(path, value).map(BegunWrite::Done),
+        match self.state.begin_long_write(&target, &mut value) {
+            true => Ok(BegunWrite::Long(LongWrite { target, effect, recordings, swaps: self.swaps() })),
+            false => self.write_watched(path, &value).map(BegunWrite::Done),
         }
     }
 

@@ -156,7 +156,7 @@ impl Handlers for RouterState {
         &self,
         from: usize,
         path: &str,
-        value: &str,
+        value: String,
     ) -> Result<Option<HandlerTarget>, HandlerError> {
         self.begin_write_path(Some(from), path, value)
     }

@@ -106,9 +106,15 @@ impl IPClassifier {
         let name = cx.name();
         *self = IPClassifier::compile(patterns, self.memory, &mut cx.setup(&name))?;
         self.program.discard_analysis();
-        let texts = self.patterns.iter().map(|pattern| pattern.0.clone());
-        let memory = self.memory.map(|memory| format!("MEMORY {memory}"));
-        cx.record_configuration(&texts.chain(memory).collect::<Vec<String>>().join(", "));
+        let mut config = String::new();
+        for pattern in &self.patterns {
+            config += if config.is_empty() { "" } else { ", " };
+            config += &pattern.0;
+        }
+        if let Some(memory) = self.memory {
+            config += &format!(", MEMORY {memory}");
+        }
+        cx.record_owned_configuration(config);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use classify::{Columns, Headers, Layout, Program, filter_rule, filter_rules};
 use element::arguments::Raw;
 use element::prelude::*;
-use element::text;
+use element::{LongWrites, text};
 
 use super::names::ElementNames;
 use super::split::{budget, report, split, warn_of_shadowed_rules};
@@ -98,8 +98,25 @@ impl Element for IPFilter {
         Ok(IPFilter { program, columns: Columns::default(), update: None })
     }
 
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        Some(self)
+    }
+
+    /// Keeps an update that has begun: a write at once does not end it.
+    fn reconfigure(&mut self, args: IPFilterArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        let new = IPFilter::new(args, setup)?;
+        *self = IPFilter { update: self.update.take(), ..new };
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        split(cx, batch, Reason::DENIED, (&self.program, &mut self.columns), ip_headers);
+    }
+}
+
+impl LongWrites for IPFilter {
     /// A write that comes meanwhile is executed at once.
-    fn begin_write(&mut self, _: &mut Context, handler: &str, value: &str) -> bool {
+    fn begin_write(&mut self, _: &mut Context, handler: &str, value: &mut String) -> bool {
         let is_update = matches!(handler, "rules" | "config") && self.update.is_none();
         if is_update {
             self.update = RuleUpdate::new(value).map(Box::new);
@@ -113,17 +130,6 @@ impl Element for IPFilter {
             self.update = None;
         }
         result
-    }
-
-    /// Keeps an update that has begun: a write at once does not end it.
-    fn reconfigure(&mut self, args: IPFilterArgs, setup: &mut Setup) -> Result<(), SetupError> {
-        let new = IPFilter::new(args, setup)?;
-        *self = IPFilter { update: self.update.take(), ..new };
-        Ok(())
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, Reason::DENIED, (&self.program, &mut self.columns), ip_headers);
     }
 }
 

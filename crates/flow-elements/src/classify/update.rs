@@ -1,9 +1,9 @@
 //! Replaces many rules under traffic: they are read and compiled in steps between batches. The old rules decide until then.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use classify::{Layout, Names, Program, Rule, RuleDiagnostic, Steps};
+use classify::{Layout, Names, Program, Rule, RuleDiagnostic, Steps, free_in_steps};
 use element::arguments::Raw;
 use element::{Context, HandlerError, Setup, SetupError, text};
 
@@ -37,21 +37,28 @@ enum Stage {
     Compiling(Steps<Program>),
     /// The new program decides, and the old one is freed.
     Freeing(Steps<()>),
+    /// The new rules are wrong, and are freed.
+    Failing(Steps<()>, HandlerError),
 }
 
 impl RuleUpdate {
-    /// The update to a configuration, if it is so long that packets should not wait for it.
-    pub(super) fn new(configuration: &str) -> Option<RuleUpdate> {
-        let update = || RuleUpdate {
-            configuration: configuration.to_string(),
+    /// The update to a configuration, which it takes, if it is so long that packets should not wait for it.
+    pub(super) fn new(configuration: &mut String) -> Option<RuleUpdate> {
+        if configuration.len() < MIN_LONG_CONFIGURATION {
+            return None;
+        }
+        let configuration = core::mem::take(configuration);
+        // Lists that grow are moved, which takes long. Memory is used only when it is touched.
+        let rules = 1 + configuration.bytes().filter(|byte| *byte == b',').count();
+        Some(RuleUpdate {
+            configuration,
             read: 0,
             memory: None,
-            rules: Vec::new(),
+            rules: Vec::with_capacity(rules),
             problems: Vec::new(),
-            texts: Vec::new(),
+            texts: Vec::with_capacity(rules),
             stage: Stage::Reading,
-        };
-        (configuration.len() >= MIN_LONG_CONFIGURATION).then(update)
+        })
     }
 
     /// Performs a step. Replaces `program` when the new one is ready, and then returns the result when the old one is freed.
@@ -62,14 +69,21 @@ impl RuleUpdate {
         read_rule: ReadRule,
     ) -> Option<Result<(), HandlerError>> {
         match &mut self.stage {
-            Stage::Reading => self.read_rules(cx, read_rule).err().map(Err),
+            Stage::Reading => {
+                if let Err(error) = self.read_rules(cx, read_rule) {
+                    let rules = core::mem::take(&mut self.rules);
+                    self.stage = Stage::Failing(free_in_steps(rules), error);
+                }
+                None
+            }
             Stage::Compiling(steps) => {
                 let old = core::mem::replace(program, steps.step()?);
-                cx.record_configuration(&self.configuration);
+                cx.record_owned_configuration(core::mem::take(&mut self.configuration));
                 self.stage = Stage::Freeing(old.free_in_steps());
                 None
             }
             Stage::Freeing(steps) => steps.step().map(Ok),
+            Stage::Failing(steps, error) => steps.step().map(|()| Err(error.clone())),
         }
     }
 

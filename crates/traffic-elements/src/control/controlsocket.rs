@@ -263,7 +263,7 @@ impl ControlSocket {
     fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), ErrorReply> {
         match command {
             Command::Read { handler, data } => self.read(cx, connection, &handler, &data)?,
-            Command::Write { handler, data } => self.write(cx, connection, &handler, &data)?,
+            Command::Write { handler, data } => self.write(cx, connection, &handler, data)?,
             Command::Check { handler, write } => {
                 let found = self.find_handler(cx, &handler)?;
                 if !found.supports(write) {
@@ -329,7 +329,7 @@ impl ControlSocket {
         cx: &Context,
         connection: &mut Connection,
         name: &str,
-        data: &str,
+        data: String,
     ) -> Result<(), ErrorReply> {
         let found = self.find_handler(cx, name)?;
         if !found.supports(true) {
