@@ -10,7 +10,7 @@ use packet::Batch;
 
 use crate::arguments::{Arguments, Setup};
 use crate::context::Context;
-use crate::contract::DynElement;
+use crate::contract::{DynElement, LongWrites};
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
 use crate::flow_states::FlowKeeping;
@@ -57,11 +57,8 @@ impl DynElement for Resting {
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError> {
         self.0.write(cx, name, value)
     }
-    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &str) -> bool {
-        self.0.begin_write(cx, handler, value)
-    }
-    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
-        self.0.continue_write(cx)
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        self.0.long_writes()
     }
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         self.0.more_handlers()

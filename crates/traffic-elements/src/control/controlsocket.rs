@@ -343,7 +343,7 @@ impl ControlSocket {
             return Err((code::PERMISSION, text));
         }
         if cx.shard().count > 1 {
-            let written = cx.write_shards(&found.path, data);
+            let written = cx.write_shards(&found.path, &data);
             return answer_write(connection, name, written);
         }
         match cx.begin_write(&found.path, data) {
