@@ -54,7 +54,6 @@ enum Command {
     Flatten(command::flatten::Arguments),
     Graph(command::graph::Arguments),
     Element(command::element::Arguments),
-    /// Run a configuration with the command-line options of Click.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
     Bench(command::bench::Arguments),

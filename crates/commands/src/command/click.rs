@@ -18,7 +18,7 @@ use crate::error::message;
 use crate::output;
 use crate::source::Source;
 
-/// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
+/// Run a configuration with the command-line options of Click.
 #[derive(Parser)]
 #[command(name = "click", disable_help_flag = true, disable_version_flag = true)]
 #[command(infer_long_args = true, args_override_self = true)]
