@@ -13,7 +13,6 @@ use crate::output;
 
 /// The commands.
 #[derive(Subcommand)]
-#[command(defer = true)]
 pub(crate) enum Command {
     /// Start boxes.
     #[command(after_help = "Example: clickbox start fw")]
