@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, SteeringRate, SteeringResults,
-    Times,
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleWrites, State, StateRow, SteeringRate,
+    SteeringResults, Times,
 };
 use serde::Serialize;
 
@@ -133,8 +133,8 @@ impl Table for Chain {
 impl Table for SteeringResults {
     fn head() -> String {
         format!(
-            "{:<10} {:>8} {:>6} {:<8} {:>8} {:>8} {:>9} {:>8} {:>8}",
-            "functions", "flows", "bytes", "by", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
+            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>8} {:>8} {:>9} {:>8} {:>8}",
+            "functions", "flows", "bytes", "by", "threads", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
         )
     }
 
@@ -142,10 +142,11 @@ impl Table for SteeringResults {
         let line = |row: &SteeringRate| {
             let by = format!("{:?}", row.by).to_lowercase();
             format!(
-                "{:<10} {:>8} {:>6} {by:<8} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
+                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
                 row.chain,
                 row.flows,
                 row.size,
+                row.threads,
                 row.mpps,
                 row.gbps,
                 row.switch_ns_per_hop,
@@ -194,6 +195,17 @@ impl Table for Memory {
             );
         }
         lines
+    }
+}
+
+impl Table for RuleWrites {
+    fn head() -> String {
+        format!("{:<8} {:>12} {:>12} {:>14}", "rules", "longest gap", "without", "write took us")
+    }
+
+    fn lines(&self) -> String {
+        let (rules, with, without, took) = (self.rules, self.with_us, self.without_us, self.write_us);
+        format!("{rules:<8} {with:>12.1} {without:>12.1} {took:>14.1}\n")
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::codec::{DecodeError, Decoder, Encoder};
 use crate::layout::control;
-use crate::limits::{MAX_PORTS, MAX_REGIONS};
+use crate::limits::{MAX_BOX_PAIRS, MAX_PAIRS, MAX_REGIONS};
 use crate::memory::SharedMemory;
 use crate::ring::Slots;
 use crate::version::PROTOCOL;
@@ -148,7 +148,7 @@ pub struct MemoryRegion {
     pub size: u64,
 }
 
-/// A port. Offsets are in bytes from the start of the shared region.
+/// A ring pair of a port. Offsets are in bytes from the start of the shared region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortInfo {
     /// The number of slots of each of the two rings.
@@ -184,8 +184,11 @@ pub struct BootInfo {
     pub seeds: [u64; 4],
     /// The box's memory regions.
     pub regions: Vec<MemoryRegion>,
-    /// The box's ports.
+    /// The ring pairs of the box's ports: all of the first port, then those of the next one.
     pub ports: Vec<PortInfo>,
+    /// The number of ring pairs of each port. The box serves all of them, and sends a packet through the pair with the
+    /// number of the one through which it came.
+    pub pairs: u32,
 }
 
 impl BootInfo {
@@ -201,7 +204,7 @@ impl BootInfo {
         for region in &self.regions {
             fields.u32(region.kind as u32).u64(region.address).u64(region.size);
         }
-        fields.u32(self.ports.len() as u32);
+        fields.u32(self.pairs).u32(self.ports.len() as u32);
         for port in &self.ports {
             fields.u32(port.slots.count()).u32(port.receive).u32(port.transmit);
             fields.u32(port.buffers).u32(port.buffers_size).u64(port.mac).u32(port.mtu);
@@ -244,12 +247,18 @@ impl BootInfo {
             seeds: [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?],
             regions: Vec::new(),
             ports: Vec::new(),
+            pairs: 1,
         };
         for _ in 0..fields.count(MAX_REGIONS)? {
             let kind = MemoryKind::from_bits(fields.u32()?)?;
             info.regions.push(MemoryRegion { kind, address: fields.u64()?, size: fields.u64()? });
         }
-        for _ in 0..fields.count(MAX_PORTS)? {
+        info.pairs = fields.u32()?;
+        let count = fields.count(MAX_BOX_PAIRS)?;
+        if info.pairs as usize > MAX_PAIRS || count.checked_rem(info.pairs as usize) != Some(0) {
+            return Err(DecodeError::Value(info.pairs.into()).into());
+        }
+        for _ in 0..count {
             let slots = fields.u32()?;
             info.ports.push(PortInfo {
                 slots: Slots::new(slots).map_err(|_| DecodeError::Value(slots.into()))?,
@@ -310,7 +319,8 @@ mod tests {
             clock_unix_ns: 2,
             seeds: [3, 4, 5, 6],
             regions: vec![MemoryRegion { kind: MemoryKind::Heap, address: 7, size: 8 }; MAX_REGIONS],
-            ports: vec![port; MAX_PORTS],
+            ports: vec![port; MAX_BOX_PAIRS],
+            pairs: 4,
         }
     }
 
@@ -323,6 +333,11 @@ mod tests {
         let info = example();
         info.write(&memory).unwrap();
         assert_eq!(BootInfo::read(&memory).unwrap(), info);
+        for pairs in [0, 3, 9, u32::MAX] {
+            BootInfo { pairs, ..info.clone() }.write(&memory).unwrap();
+            assert_eq!(BootInfo::read(&memory), Err(BootError::Field(DecodeError::Value(pairs.into()))));
+        }
+        info.write(&memory).unwrap();
         assert_eq!(info.region(MemoryKind::Heap).unwrap().address, 7);
         assert_eq!(BootInfo::find_region(&memory, MemoryKind::Heap), info.region(MemoryKind::Heap));
         assert_eq!(BootInfo::find_region(&memory, MemoryKind::Pool), None);

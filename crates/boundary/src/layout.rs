@@ -1,6 +1,6 @@
 //! The layout of the shared region, and of a box's addresses.
 
-use crate::limits::{BUFFER_SIZE, MAX_PORTS};
+use crate::limits::{BUFFER_SIZE, MAX_BOX_PAIRS, MAX_BUFFERS, MAX_PAIRS, MAX_PORTS};
 use crate::ring::Slots;
 use alloc::vec::Vec;
 use core::fmt;
@@ -44,19 +44,30 @@ const _: () = assert!(control::EVENTS + crate::mailbox::CHANNEL_BYTES <= control
 pub enum LayoutError {
     /// There are more ports than a box can have.
     Ports(usize),
+    /// The ports have more ring pairs than a box can have.
+    Pairs {
+        /// The number of ports.
+        ports: usize,
+        /// The ring pairs of each.
+        pairs: usize,
+    },
 }
 
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ports(ports) => write!(f, "{ports} ports; a box can have {MAX_PORTS}"),
+            Self::Pairs { ports, pairs } => write!(
+                f,
+                "{ports} ports with {pairs} ring pairs each; a port can have {MAX_PAIRS}, a box {MAX_BOX_PAIRS} and {MAX_BUFFERS} buffers in them: give the box fewer ports or smaller rings, or use fewer switch threads"
+            ),
         }
     }
 }
 
 impl core::error::Error for LayoutError {}
 
-/// The layout of one port, in bytes from the start of the region.
+/// The layout of a ring pair of a port, in bytes from the start of the region.
 ///
 /// All ports of a box share its buffers, so that a packet can move from one port to another with its buffer. The
 /// receive ring starts with buffer `first` and the following ones, the transmit ring with as many after these.
@@ -82,7 +93,7 @@ pub struct PortLayout {
 /// page after the region; nothing is mapped in between, and no part of the layout lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// The ports, in order.
+    /// The ring pairs of the ports, in order: all of the first port, then those of the next one.
     pub ports: Vec<PortLayout>,
     /// The size of the region in bytes, a multiple of the page size.
     pub size: usize,
@@ -91,11 +102,27 @@ pub struct RegionLayout {
 }
 
 impl RegionLayout {
-    /// Lays out a region for ports with these numbers of slots.
+    /// Lays out a region for ports with these numbers of slots, and one ring pair each.
     pub fn new(ports: &[Slots]) -> Result<Self, LayoutError> {
+        Self::paired(ports, 1)
+    }
+
+    /// Lays out a region for ports with these numbers of slots, each with several ring pairs.
+    pub fn paired(ports: &[Slots], pairs: usize) -> Result<Self, LayoutError> {
         if ports.len() > MAX_PORTS {
             return Err(LayoutError::Ports(ports.len()));
         }
+        let paired: Vec<Slots> =
+            ports.iter().flat_map(|slots| core::iter::repeat_n(*slots, pairs.min(MAX_PAIRS + 1))).collect();
+        let buffers: u32 = paired.iter().map(|slots| 2 * slots.count()).sum();
+        let is_right = (1..=MAX_PAIRS).contains(&pairs) && paired.len() <= MAX_BOX_PAIRS;
+        if !is_right || buffers > MAX_BUFFERS {
+            return Err(LayoutError::Pairs { ports: ports.len(), pairs });
+        }
+        Ok(Self::lay_out(&paired))
+    }
+
+    fn lay_out(ports: &[Slots]) -> Self {
         let rings = |slots: &Slots| (2 * slots.bytes()).next_multiple_of(PAGE);
         let slots_in_all: usize = ports.iter().map(|slots| 2 * slots.count() as usize).sum();
         let buffers = control::SIZE + ports.iter().map(rings).sum::<usize>();
@@ -110,13 +137,13 @@ impl RegionLayout {
         };
         let ports = ports.iter().map(lay_out).collect();
         let size = buffers + buffers_size.next_multiple_of(PAGE);
-        Ok(Self { ports, size, extent: size })
+        Self { ports, size, extent: size }
     }
 
     /// Lays out a region whose buffers are those of a shared pool of `pool` bytes.
-    pub fn pooled(ports: &[Slots], pool: usize) -> Result<Self, LayoutError> {
-        let mut layout = Self::new(ports)?;
-        let own: usize = ports.iter().map(|slots| 2 * slots.count() as usize * BUFFER_SIZE).sum();
+    pub fn pooled(ports: &[Slots], pairs: usize, pool: usize) -> Result<Self, LayoutError> {
+        let mut layout = Self::paired(ports, pairs)?;
+        let own = layout.buffers() * BUFFER_SIZE;
         layout.size -= own.next_multiple_of(PAGE);
         let buffers = layout.size.next_multiple_of(LARGE_PAGE);
         for port in &mut layout.ports {
@@ -158,10 +185,31 @@ mod tests {
     }
 
     #[test]
+    fn ports_have_a_ring_pair_for_each_thread() {
+        let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
+        let (paired, single) = (
+            RegionLayout::paired(&slots, 2).unwrap(),
+            RegionLayout::new(&[slots[0], slots[0], slots[1], slots[1]]).unwrap(),
+        );
+        assert_eq!(paired, single);
+        let refused = |ports: &[Slots], pairs| {
+            assert_eq!(
+                RegionLayout::paired(ports, pairs),
+                Err(LayoutError::Pairs { ports: ports.len(), pairs })
+            );
+        };
+        refused(&slots, 0);
+        refused(&slots, MAX_PAIRS + 1);
+        refused(&[slots[0]; 16], 5);
+        // 5 * 8 * 2 * 2048 buffers are more than a pool has.
+        refused(&[slots[1]; 5], 8);
+    }
+
+    #[test]
     fn a_shared_pool_lies_behind_the_region() {
         let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
         let (own, pooled) =
-            (RegionLayout::new(&slots).unwrap(), RegionLayout::pooled(&slots, 6 << 20).unwrap());
+            (RegionLayout::new(&slots).unwrap(), RegionLayout::pooled(&slots, 1, 6 << 20).unwrap());
         assert_eq!((pooled.buffers(), own.extent), (2 * 64 + 2 * 2048, own.size));
         assert_eq!(own.size - pooled.size, pooled.buffers() * BUFFER_SIZE);
         for (own, pooled) in own.ports.iter().zip(&pooled.ports) {

@@ -110,6 +110,19 @@ impl BufferLeases {
         Some((bytes, range.start - base..range.end - base))
     }
 
+    /// The number of buffers.
+    pub fn buffers(&self) -> u32 {
+        self.pool.buffers()
+    }
+
+    /// The buffer that holds the first of these bytes, if it is one of the pool.
+    #[inline]
+    pub fn buffer_of(&self, bytes: &[u8]) -> Option<u32> {
+        let first = self.buffers.pointer(0, BUFFER_SIZE)?.as_ptr() as usize;
+        let offset = (bytes.as_ptr() as usize).checked_sub(first)?;
+        u32::try_from(offset / BUFFER_SIZE).ok().filter(|number| *number < self.pool.buffers())
+    }
+
     /// Ends the lease of a buffer and returns its number, or `None` if it is not a leased buffer of this pool.
     #[inline(always)]
     pub fn end_lease(&mut self, bytes: &'static mut [u8]) -> Option<u32> {
@@ -183,6 +196,7 @@ mod tests {
         let mut leases = leases(70);
         let (bytes, range) = leases.lease(packet(69, 64, 100)).unwrap();
         assert_eq!((bytes.len(), range), (BUFFER_SIZE, 64..164));
+        assert_eq!((leases.buffer_of(bytes), leases.buffer_of(&[0])), (Some(69), None));
         bytes.fill(7);
         assert!(leases.lease(packet(69, 0, 1)).is_none());
         let (other, _) = leases.lease(packet(5, 0, 0)).unwrap();

@@ -3,6 +3,12 @@
 /// Ports of one box (DESIGN: "up to 16 ports").
 pub const MAX_PORTS: usize = 16;
 
+/// Ring pairs of one port: one for each thread that switches (ARCHITECTURE: "Switch threads").
+pub const MAX_PAIRS: usize = 8;
+
+/// Ring pairs of all ports of a box: as many as a boot page describes.
+pub const MAX_BOX_PAIRS: usize = 64;
+
 /// Minimum slots of a ring: with fewer, batching the publication is not worthwhile.
 pub const MIN_SLOTS: u32 = 64;
 

@@ -576,7 +576,7 @@ mod tests {
     ) {
         let slots = [Slots::new(64).unwrap()];
         let size = 300 * BUFFER_SIZE;
-        let layout = RegionLayout::pooled(&slots, size).unwrap();
+        let layout = RegionLayout::pooled(&slots, 1, size).unwrap();
         let mut words = vec![0u64; (2 * layout.size + size) / 8];
         let all = NonNull::new(words.as_mut_ptr().cast()).unwrap();
         // SAFETY: the vector outlives `body` and is not touched meanwhile.

@@ -213,3 +213,42 @@ fn no_idle_box_is_missed() {
         assert!(idle || rung, "the box is idle, and its host waits");
     });
 }
+
+/// Two threads of a switch that send each other frames, through one ring in each direction, and then go to sleep: what is
+/// written into the buffer of a slot is seen whole, and neither sleeps beside a frame without a ring of its bell.
+#[test]
+fn two_switch_threads_exchange_frames_and_sleep() {
+    loom::model(|| {
+        let [(mut there, mut here), (mut back, mut far)] = [pair(0), pair(0)];
+        let buffers = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let shared = buffers.clone();
+        // Writes a frame into the buffer beside the slot, and sends it.
+        let send = |producer: &mut Producer<Shared>, buffer: &AtomicU64, frame: u64| {
+            assert!(producer.free(1).unwrap() > 0);
+            buffer.store(frame, Ordering::Relaxed);
+            assert!(producer.push(descriptor(0)));
+            producer.publish()
+        };
+        // Takes what is there, and prepares for sleep.
+        let end = |consumer: &mut Consumer<Shared>, buffer: &AtomicU64, frame: u64| {
+            if consumer.available(1).unwrap() > 0 && consumer.pop().is_some() {
+                assert_eq!(buffer.load(Ordering::Relaxed), frame);
+                consumer.release();
+            }
+            consumer.prepare_sleep().unwrap()
+        };
+        let other = thread::spawn(move || {
+            let rung = send(&mut back, &shared[1], 8);
+            let sleeps = end(&mut here, &shared[0], 7);
+            (rung, sleeps, here)
+        });
+        let rings = send(&mut there, &buffers[0], 7);
+        let sleeps = end(&mut far, &buffers[1], 8);
+        let (rung, other_sleeps, mut here) = other.join().unwrap();
+        assert!(!sleeps || rung || far.available(1) == Ok(0), "asleep beside a frame, without a ring");
+        assert!(
+            !other_sleeps || rings || here.available(1) == Ok(0),
+            "asleep beside a frame, without a ring"
+        );
+    });
+}

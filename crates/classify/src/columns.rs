@@ -9,16 +9,17 @@ use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
+use crate::diagram::{Comparison, Diagram, END, Step};
 use crate::expression::DROP;
 use crate::headers::{Base, Headers};
-
-/// One word of every packet of a batch.
-type Column = [u32; MAX_BATCH];
+use crate::tables::Tables;
+use crate::words::{Column, HEADER_WORDS, Words};
 
 /// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
     columns: Vec<Column>,
+    /// For tables: the classes of each field and merge.
+    classes: Vec<Column>,
     /// Bitmap of the columns that hold words of the current batch.
     filled: u64,
     /// The lanes whose packets end before a compared word.
@@ -50,6 +51,7 @@ impl Default for Columns {
     fn default() -> Self {
         Self {
             columns: Vec::new(),
+            classes: Vec::new(),
             filled: 0,
             short: Vec::new(),
             outputs: Box::new([DROP; MAX_BATCH]),
@@ -59,29 +61,35 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Decides `packets`, at most one batch, by a diagram. `headers` returns the headers of a packet, and `short`
-    /// decides packets that end before a compared word.
+    /// Decides `packets`, at most one batch, by a diagram, by tables, or by a diagram until the packets take different
+    /// paths, and then by tables. `headers` returns the headers of a packet, and `short` decides packets that end before
+    /// a word that is read.
     #[inline(always)]
     pub(crate) fn decide<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram, tables): (&Words, Option<&Diagram>, Option<&Tables>),
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
         short: impl Fn(Headers<'_>) -> u32,
     ) -> Decision<'_> {
-        self.columns.resize(diagram.words.len(), [0; MAX_BATCH]);
+        let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
+        let count = packets.len();
+        self.columns.resize(words.words.len(), [0; MAX_BATCH]);
         self.filled = 0;
         self.short.clear();
-        let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
-        let all = self.follow(diagram, packets, &headers);
-        if self.short.is_empty()
-            && let Some(output) = all
-        {
-            return Decision::All(output);
+        let mut all = None;
+        if let Some(diagram) = diagram {
+            match self.follow((words, diagram), packets, &headers) {
+                Ok(output) if self.short.is_empty() => return Decision::All(output),
+                Ok(output) => all = Some(output),
+                Err(at) if tables.is_none() => self.part((words, diagram), at, packets, &headers),
+                Err(_) => {}
+            }
         }
-        let count = packets.len();
-        if let Some(output) = all {
-            self.outputs[..count].fill(output);
+        match (all, tables) {
+            (Some(output), _) => self.outputs[..count].fill(output),
+            (None, Some(tables)) => self.look_up((words, tables), packets, &headers),
+            _ => {}
         }
         for lane in self.short.drain(..).map(usize::from) {
             if let Some(packet) = packets.get(lane) {
@@ -91,41 +99,79 @@ impl Columns {
         Decision::Each(&self.outputs[..count])
     }
 
-    /// Follows the steps with the whole batch. Returns the output if all packets share it; otherwise sets `outputs`.
+    /// Decides the batch by tables; sets `outputs`.
+    #[inline(never)]
+    fn look_up<T>(
+        &mut self,
+        (words, tables): (&Words, &Tables),
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
+        for lookup in &tables.lookups {
+            self.fill(words, lookup.column, packets, headers);
+        }
+        self.combine(tables, packets.len());
+    }
+
+    /// Decides a batch of `count` packets whose words are in the columns; sets `outputs`.
+    #[inline]
+    fn combine(&mut self, tables: &Tables, count: usize) {
+        self.classes.resize(tables.columns(), [0; MAX_BATCH]);
+        for (lookup, classes) in tables.lookups.iter().zip(&mut self.classes) {
+            let Some(words) = self.columns.get(usize::from(lookup.column)) else { return };
+            lookup.classes(words, classes, count);
+        }
+        for (number, merge) in (tables.lookups.len()..).zip(&tables.merges) {
+            let Some((known, into)) = self.classes.split_at_mut_checked(number) else { return };
+            let (left, right) = (known.get(merge.left), known.get(merge.right));
+            if let ([into, ..], Some((left, right))) = (into, left.zip(right)) {
+                merge.classes(&mut into[..count], &left[..count], &right[..count]);
+            }
+        }
+        let verdicts = &tables.verdicts;
+        if let Some((left, right)) = self.classes.get(verdicts.left).zip(self.classes.get(verdicts.right)) {
+            verdicts.outputs(&mut self.outputs[..count], &left[..count], &right[..count]);
+        }
+    }
+
+    /// Follows the steps with the whole batch. Returns the output if all packets share it; otherwise the step where the
+    /// paths split.
     #[inline(always)]
     fn follow<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
-    ) -> Option<u32> {
+    ) -> Result<u32, usize> {
         let mut at = 0;
-        loop {
-            // Every path through a diagram ends at an output.
-            let Step { comparison, column, target } = diagram.steps.get(at)?;
+        // Every path through a diagram ends at an output.
+        while let Some(Step { comparison, column, target }) = diagram.steps.get(at) {
             let mut hits = packets.len();
             if !comparison.is_always() {
-                self.fill(diagram, *column, packets, headers);
-                hits = comparison.hits(self.columns.get(usize::from(*column))?.get(..hits)?);
+                self.fill(words, *column, packets, headers);
+                hits = self
+                    .columns
+                    .get(usize::from(*column))
+                    .map_or(0, |column| comparison.hits(&column[..hits]));
             }
             if hits == 0 {
                 at += 1;
             } else if hits < packets.len() {
-                self.part(diagram, at, packets, headers);
-                return None;
+                return Err(at);
             } else if *target >= END {
-                return Some(output(*target));
+                return Ok(output(*target));
             } else {
                 at = *target as usize;
             }
         }
+        Ok(DROP)
     }
 
     /// Continues `follow` from step `first`, where the paths split.
     #[inline(never)]
     fn part<T>(
         &mut self,
-        diagram: &Diagram,
+        (words, diagram): (&Words, &Diagram),
         first: usize,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
@@ -139,7 +185,7 @@ impl Columns {
             while start < end
                 && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
             {
-                self.fill(diagram, *column, packets, headers);
+                self.fill(words, *column, packets, headers);
                 let Some(column) = self.columns.get(usize::from(*column)) else { break };
                 let Parting { order, aside, waiting } = &mut self.parting;
                 let group = &mut order[start..end];
@@ -166,17 +212,11 @@ impl Columns {
 
     /// Copies the words of a column from the packets, unless the column is already filled.
     #[inline(always)]
-    fn fill<T>(
-        &mut self,
-        diagram: &Diagram,
-        number: u16,
-        packets: &[T],
-        headers: &impl Fn(&T) -> Headers<'_>,
-    ) {
+    fn fill<T>(&mut self, words: &Words, number: u16, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
         if self.filled >> number & 1 != 0 {
             return;
         }
-        if let Some(first) = diagram.header
+        if let Some(first) = words.header
             && (first..first + HEADER_WORDS as u16).contains(&number)
             && let Some(columns) = self.columns.get_mut(usize::from(first)..)
             && let Some(columns) = columns.first_chunk_mut()
@@ -186,7 +226,7 @@ impl Columns {
         }
         self.filled |= 1 << number;
         let column = self.columns.get_mut(usize::from(number));
-        let Some((column, (base, offset))) = column.zip(diagram.words.get(usize::from(number))) else {
+        let Some((column, (base, offset))) = column.zip(words.words.get(usize::from(number))) else {
             return;
         };
         let short = &mut self.short;

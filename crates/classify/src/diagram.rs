@@ -16,15 +16,12 @@ use crate::headers::Base;
 use crate::index::Index;
 use crate::map::common_bits;
 use crate::slots::Slots;
+use crate::words::Words;
 
 /// Maximum nodes of a diagram. Rules that overlap in many fields would need the product of their numbers.
 const MAX_NODES: usize = 512;
 /// Maximum comparisons on any path through a diagram. Beyond this, looking up all fields is as fast.
 const MAX_PATH: usize = 16;
-/// Words of an IP header without options.
-pub(crate) const HEADER_WORDS: usize = 5;
-/// From this number of compared header words on, copying the whole header is as cheap.
-const MIN_HEADER_COPY: usize = 3;
 /// Maximum comparisons in a row on one field. A longer run is split by a comparison with its middle.
 const MAX_RUN: usize = 6;
 
@@ -53,6 +50,11 @@ impl Comparison {
         self.mask == 0
     }
 
+    /// The compared word.
+    fn word(&self) -> (Base, u16) {
+        (self.base, self.offset)
+    }
+
     /// The comparison that holds when both equalities hold; `None` unless both test the same word.
     fn and(&self, other: &Self) -> Option<Self> {
         let joined = Self { mask: self.mask | other.mask, low: self.low | other.low, ..*self };
@@ -65,7 +67,7 @@ impl Comparison {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) comparison: Comparison,
-    /// Index of the compared word in `Diagram::words`.
+    /// The number of the compared word, which `number_words` sets.
     pub(crate) column: u16,
     pub(crate) target: Target,
 }
@@ -73,10 +75,6 @@ pub(crate) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(crate) steps: Vec<Step>,
-    /// The compared words, without duplicates: at most one per field of the program, plus those of `header`.
-    pub(crate) words: Vec<(Base, u16)>,
-    /// Index of the first word of the IP header, if enough of its words are compared to copy the whole header at once.
-    pub(crate) header: Option<u16>,
 }
 
 impl Diagram {
@@ -105,6 +103,18 @@ impl Diagram {
         let first = builder.link(u64::MAX >> (64 - slots.len()), 0, output(fallback))?;
         builder.join();
         builder.lay_out(first)
+    }
+
+    /// The compared words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (Base, u16)> {
+        self.steps.iter().filter(|step| !step.comparison.is_always()).map(|step| step.comparison.word())
+    }
+
+    /// Sets the numbers of the compared words.
+    pub(crate) fn number_words(&mut self, words: &Words) {
+        for step in &mut self.steps {
+            step.column = words.number(step.comparison.word());
+        }
     }
 
     /// Bytes of memory held.
@@ -286,30 +296,16 @@ impl Builder<'_> {
                 }
             }
         }
-        let compared = steps.iter().filter(|(comparison, _)| !comparison.is_always());
-        let mut words: Vec<_> =
-            compared.map(|(comparison, _)| (comparison.base, comparison.offset)).collect();
-        words.sort_unstable();
-        words.dedup();
-        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
-        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
-        if whole {
-            words.extend(of_header);
-            words.sort_unstable();
-            words.dedup();
-        }
-        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
         let resolve = |(comparison, link): (Comparison, Link)| {
             let target = match link {
                 Link::Output(output) => END | output,
                 Link::Drop => DROP,
                 Link::Node(number) => u32::try_from((*starts.get(number)?)?).ok()?,
             };
-            let column = words.binary_search(&(comparison.base, comparison.offset)).unwrap_or(0);
-            Some(Step { comparison, column: u16::try_from(column).ok()?, target })
+            Some(Step { comparison, column: 0, target })
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
-        Some(Diagram { steps: steps?, words, header: header.and_then(|first| u16::try_from(first).ok()) })
+        Some(Diagram { steps: steps? })
     }
 
     /// The number of comparisons on the longest path from `first`.

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use crate::headers::Headers;
 use crate::map::Map;
+use crate::pace::Pace;
 use crate::rows::{Rows, RowsBuilder};
 use crate::slots::Slots;
-use crate::spans::Field;
+use crate::spans::{Field, Spans};
 
 /// A field with its classes and their rows.
 pub(crate) struct Index {
@@ -18,7 +19,7 @@ pub(crate) struct Index {
     word: usize,
     pub(crate) shift: u8,
     pub(crate) mask: u32,
-    /// First value and class of each range of values, sorted; empty if rows have more than one word.
+    /// First value and class of each range of values, sorted. The compiler needs it; then it is freed.
     pub(crate) parts: Vec<(u32, u32)>,
     map: Map,
     /// Classes of the coordinates beyond the values: packets that end inside or before the field.
@@ -32,30 +33,33 @@ impl Index {
     /// Indexes `field`, which has number `number` in the terms of `slots`.
     ///
     /// Returns `None` if the rows would need too much memory.
-    pub(crate) fn new(field: Field, number: u16, slots: &Slots) -> Option<Self> {
-        let constrained = || {
-            let terms = slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?.1)));
-            terms.filter_map(|(slot, term)| Some((slot, term.set(number)?)))
-        };
-        let mut events: Vec<(u64, u32)> = Vec::new();
-        for (slot, spans) in constrained() {
-            let slot = u32::try_from(slot).ok()?;
-            events.extend(spans.iter().flat_map(|(first, last)| [(first, slot), (last + 1, slot)]));
+    pub(crate) async fn new(field: Field, number: u16, slots: &Slots, pace: &Pace) -> Option<Self> {
+        // A coordinate where a term begins or ends to accept, and its slot.
+        let mut events: Vec<u128> = Vec::with_capacity(2 * slots.len());
+        let mut builder = RowsBuilder::new(slots.len());
+        for (slot, entry) in slots.iter().enumerate() {
+            let set = entry.and_then(|(_, term)| term.set(number));
+            pace.spend(4 + 2 * set.map_or(0, Spans::len)).await;
+            if entry.is_some() && set.is_none() {
+                builder.set_free(slot);
+            }
+            let ends = set.iter().flat_map(|spans| spans.iter()).flat_map(|(first, last)| [first, last + 1]);
+            events.extend(ends.map(|end| u128::from(end) << 64 | slot as u128));
         }
-        events.sort_unstable();
-        let free = slots.iter().map(|entry| entry.is_some_and(|(_, term)| term.set(number).is_none()));
-        let mut builder = RowsBuilder::new(slots.len(), free);
+        pace.sort(&mut events).await;
+        let coordinate = |event: u128| (event >> 64) as u64;
         let mut parts: Vec<(u64, u32)> = Vec::new();
-        if events.first().is_none_or(|(coordinate, _)| *coordinate > 0) {
+        if events.first().is_none_or(|event| coordinate(*event) > 0) {
             parts.push((0, builder.class()?));
         }
-        for group in events.chunk_by(|a, b| a.0 == b.0) {
-            for (_, slot) in group {
-                builder.toggle(*slot as usize);
+        for group in events.chunk_by(|a, b| coordinate(*a) == coordinate(*b)) {
+            pace.spend(builder.work() + 2 * group.len()).await;
+            for event in group {
+                builder.toggle(*event as u64 as usize);
             }
             let class = builder.class()?;
             if parts.last().is_none_or(|(_, previous)| *previous != class) {
-                parts.push((group[0].0, class));
+                parts.push((coordinate(group[0]), class));
             }
         }
         let class_at = |coordinate: u64| {
@@ -67,17 +71,14 @@ impl Index {
             let start = u32::try_from(*start).ok()?;
             (u64::from(start) < field.values()).then_some((start, *class))
         });
-        let mut values: Vec<(u32, u32)> = values.collect();
-        let map = Map::new(&values, field.width);
-        if slots.granule() != 0 {
-            values = Vec::new();
-        }
-        let rows = builder.finish();
+        let values: Vec<(u32, u32)> = values.collect();
+        let map = Map::new(&values, field.width, pace).await;
+        let rows = builder.finish(pace).await;
         let (offset, width) = (usize::from(field.offset), u32::from(field.width));
         let word = offset / 4 * 4;
         let shift = (32 - 8 * width - 8 * (offset - word) as u32) as u8;
         let mask = u32::MAX >> (32 - 8 * width);
-        let tops = rows.tops(slots.granule());
+        let tops = rows.tops(slots.granule(), pace).await;
         Some(Self { field, number, word, shift, mask, parts: values, map, beyond, tops, rows })
     }
 

@@ -7,6 +7,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use crate::pace::Pace;
+
 /// Maximum class changes in a list; a branch with more becomes a node.
 const MAX_LIST: usize = 15;
 /// In a node with more lists than this, constant branches become lists too.
@@ -63,15 +65,16 @@ pub(crate) enum Map {
 impl Map {
     /// Builds the map of a field of `width` bytes from its parts: first value and class of each, sorted. The first part
     /// starts at 0; classes are below 2^30.
-    pub(crate) fn new(parts: &[(u32, u32)], width: u8) -> Self {
+    pub(crate) async fn new(parts: &[(u32, u32)], width: u8, pace: &Pace) -> Self {
         let last = u32::MAX >> (32 - 8 * u32::from(width));
-        bits(parts, last).unwrap_or_else(|| {
-            let trie = Trie::new(parts, width);
-            match width {
-                1 => Self::Table(trie.root),
-                _ => Self::Trie(trie),
-            }
-        })
+        if let Some((mask, value, classes)) = bits(parts, last) {
+            return Self::Bits { mask, value, classes };
+        }
+        let trie = Trie::new(parts, width, pace).await;
+        match width {
+            1 => Self::Table(trie.root),
+            _ => Self::Trie(trie),
+        }
     }
 
     /// The class of `value`, which must fit the field.
@@ -94,8 +97,9 @@ impl Map {
     }
 }
 
-/// The map of two classes, if one of them consists of all values with certain bits.
-fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
+/// The two classes of a field, if the first consists of all values whose masked bits have a certain value: the mask, the
+/// value, and the classes.
+pub(crate) fn bits(parts: &[(u32, u32)], last: u32) -> Option<(u32, u32, [u32; 2])> {
     let first = parts.first()?.1;
     let other = parts.iter().map(|(_, class)| *class).find(|class| *class != first)?;
     if parts.iter().any(|(_, class)| *class != first && *class != other) {
@@ -105,7 +109,7 @@ fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
     let spans = || parts.iter().zip(ends.clone()).map(|((start, class), end)| (*start, end, *class));
     [[first, other], [other, first]].into_iter().find_map(|classes| {
         let own = spans().filter(|(_, _, class)| *class == classes[0]).map(|(start, end, _)| (start, end));
-        common_bits(own, last).map(|(mask, value)| Map::Bits { mask, value, classes })
+        common_bits(own, last).map(|(mask, value)| (mask, value, classes))
     })
 }
 
@@ -121,6 +125,14 @@ pub(crate) fn common_bits(spans: impl Iterator<Item = (u32, u32)> + Clone, last:
     (count == 1 << varying.count_ones()).then_some((mask, value & mask))
 }
 
+/// The values from `start` on, in parts of which each has a class. A node for them has branches of `1 << below` values.
+#[derive(Clone, Copy)]
+struct Branch<'a> {
+    parts: &'a [(u32, u32)],
+    start: u32,
+    below: u32,
+}
+
 /// Maps every value of a field to a class, byte by byte.
 pub(crate) struct Trie {
     root: Box<[Link; 256]>,
@@ -132,16 +144,22 @@ pub(crate) struct Trie {
 
 impl Trie {
     /// Builds the trie of a field, as [`Map::new`].
-    fn new(parts: &[(u32, u32)], width: u8) -> Self {
+    async fn new(parts: &[(u32, u32)], width: u8, pace: &Pace) -> Self {
         let mut map = Self {
             root: Box::new([0; 256]),
             nodes: Vec::new(),
             lists: Vec::new(),
             below: 8 * (u32::from(width) - 1),
         };
-        let mut root = Box::new([0; 256]);
-        map.fill(&mut root, parts, 0, map.below);
-        map.root = root;
+        let mut waiting = Vec::new();
+        map.root = map.node(Branch { parts, start: 0, below: map.below }, &mut waiting);
+        while let Some((number, branch)) = waiting.pop() {
+            pace.spend(256 + 2 * branch.parts.len().min(1024)).await;
+            let node = map.node(branch, &mut waiting);
+            if let Some(place) = map.nodes.get_mut(number) {
+                *place = *node;
+            }
+        }
         map
     }
 
@@ -150,11 +168,13 @@ impl Trie {
         1024 * (1 + self.nodes.len()) + size_of::<List>() * self.lists.len()
     }
 
-    /// Fills the node for values from `start` on. Each branch covers `1 << below` values.
-    fn fill(&mut self, node: &mut [Link; 256], parts: &[(u32, u32)], start: u32, below: u32) {
+    /// The node for a branch. Adds the nodes below it, with their numbers, to those that wait to be filled.
+    fn node<'a>(&mut self, branch: Branch<'a>, waiting: &mut Vec<(usize, Branch<'a>)>) -> Box<[Link; 256]> {
+        let Branch { parts, start, below } = branch;
+        let mut node = Box::new([0; 256]);
         let mut from = 0;
-        for (branch, link) in (0u32..).zip(&mut *node) {
-            let first = start + (branch << below);
+        for (number, link) in (0u32..).zip(&mut *node) {
+            let first = start + (number << below);
             let last = first + ((1u64 << below) - 1) as u32;
             // The part that contains `first`, and those that start later in the branch.
             while parts.get(from + 1).is_some_and(|(bound, _)| *bound <= first) {
@@ -167,7 +187,7 @@ impl Trie {
                 // No other part begins in the branch.
                 _ => 1.min(parts.len() - from),
             };
-            *link = self.branch(&parts[from..from + count], first, below);
+            *link = self.link(Branch { parts: &parts[from..from + count], start: first, below }, waiting);
         }
         // If lists are frequent, other branches become lists too, because the processor would mispredict which of the
         // two follows.
@@ -179,19 +199,20 @@ impl Trie {
                 *link = *constant.entry(class).or_insert_with(|| self.list(&[(start, class)]));
             }
         }
+        node
     }
 
-    /// The link for a branch with these parts. The first part may start before the branch.
-    fn branch(&mut self, parts: &[(u32, u32)], start: u32, below: u32) -> Link {
-        match parts {
+    /// The link for a branch of a node, whose first part may start before it.
+    fn link<'a>(&mut self, branch: Branch<'a>, waiting: &mut Vec<(usize, Branch<'a>)>) -> Link {
+        match branch.parts {
             [] => CLASS,
             [(_, class)] => *class,
-            _ if parts.len() - 1 <= MAX_LIST || below == 0 => self.list(parts),
+            parts if parts.len() - 1 <= MAX_LIST || branch.below == 0 => self.list(parts),
             _ => {
-                let mut node = Box::new([0; 256]);
-                self.fill(&mut node, parts, start, below - 8);
-                self.nodes.push(*node);
-                TO_NODE | (self.nodes.len() - 1) as u32
+                let number = self.nodes.len();
+                self.nodes.push([0; 256]);
+                waiting.push((number, Branch { below: branch.below - 8, ..branch }));
+                TO_NODE | number as u32
             }
         }
     }
@@ -234,10 +255,11 @@ impl Trie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::complete;
 
     fn check(starts: &[u32], width: u8, probes: impl Iterator<Item = u32>) {
         let parts: Vec<(u32, u32)> = starts.iter().copied().zip(1..).collect();
-        let map = Map::new(&parts, width);
+        let map = complete(Map::new(&parts, width, &Pace::new()));
         for value in probes {
             let expected = starts.partition_point(|start| *start <= value) as u32;
             assert_eq!(map.class(value), expected, "{value:x} among {starts:x?}");
@@ -266,7 +288,7 @@ mod tests {
         ];
         for (starts, expected) in cases {
             let parts = parts(starts);
-            let map = Map::new(&parts, 2);
+            let map = complete(Map::new(&parts, 2, &Pace::new()));
             let mask = match map {
                 Map::Bits { mask, .. } => Some(mask),
                 _ => None,

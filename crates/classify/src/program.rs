@@ -9,26 +9,24 @@
 //! The algorithm is bit vectors (Lakshman, Stiliadis, SIGCOMM 1998) with aggregation (Baboescu, Varghese, SIGCOMM
 //! 2001).
 
-use alloc::vec;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
 use crate::columns::{Columns, Decision};
 use crate::diagram::Diagram;
-use crate::expression::{DROP, Expression, Rule, first_match};
+use crate::expression::{DROP, Rule, first_match};
 use crate::headers::Headers;
 use crate::index::Index;
 use crate::slots::{NONE, Slots};
-use crate::spans::Field;
-use crate::terms::{Lowering, Term};
+use crate::tables::Tables;
+use crate::words::Words;
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
 /// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
-const MAX_INDEXES: usize = 16;
-/// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
-/// expressions.
-const MAX_TERMS: usize = 1 << 18;
+pub(crate) const MAX_INDEXES: usize = 16;
 
 /// The meaning of the rules' offsets, which decides how words are divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +42,14 @@ pub enum Layout {
 pub enum Strategy {
     /// The packet is not read: one rule, or none, matches all.
     Constant,
-    /// A decision diagram of word comparisons.
+    /// A decision diagram of word comparisons. Batches whose packets take different paths are decided by tables, if these
+    /// are within the budget.
     Diagram,
-    /// One 64-bit row per field.
+    /// The fast form: tables of classes.
+    Tables,
+    /// The compact form for few terms: one 64-bit row per field.
     Narrow,
-    /// Rows of several words, with bitmaps of the non-empty words.
+    /// The compact form: rows of several words, with bitmaps of the non-empty words.
     Wide,
 }
 
@@ -87,54 +88,13 @@ pub struct Program {
     pub(crate) live: Vec<bool>,
     /// The decision diagram of a small rule set.
     pub(crate) diagram: Option<Diagram>,
+    /// The tables of the fast form.
+    pub(crate) tables: Option<Tables>,
+    /// The words that diagram and tables read.
+    pub(crate) words: Words,
 }
 
 impl Program {
-    /// Compiles `rules`.
-    #[must_use]
-    pub fn new(rules: Vec<Rule>, layout: Layout) -> Self {
-        let LoweredRules { mut terms, fields, fallback, live } = lower_rules(&rules, layout);
-        let mut wanted = most_used(&terms, fields.len());
-        loop {
-            let slots = Slots::new(terms, &wanted);
-            let mut indexes = Vec::with_capacity(wanted.len());
-            let failed = wanted.iter().position(|number| {
-                let field = fields.get(usize::from(*number));
-                let index = field.and_then(|field| Index::new(*field, *number, &slots));
-                let failed = index.is_none();
-                indexes.extend(index);
-                failed
-            });
-            match failed {
-                Some(index) => {
-                    wanted.remove(index);
-                    terms = slots.into_terms();
-                }
-                None => {
-                    indexes.sort_by_key(Index::typical);
-                    return Self::assemble(rules, indexes, slots, fallback, live);
-                }
-            }
-        }
-    }
-
-    fn assemble(rules: Vec<Rule>, indexes: Vec<Index>, slots: Slots, fallback: u32, live: Vec<bool>) -> Self {
-        let slot_rules: Vec<u32> = slots.iter().map(|entry| entry.map_or(NONE, |(rule, _)| rule)).collect();
-        let mut checked = vec![0u64; slots.len().div_ceil(64)];
-        for (slot, (_, term)) in slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?))) {
-            let indexed =
-                term.sets.iter().all(|(number, _)| indexes.iter().any(|index| index.number == *number));
-            if !term.exact || !indexed {
-                checked[slot / 64] |= 1 << (slot % 64);
-            }
-        }
-        let first_rules =
-            slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
-        let exact = checked.iter().all(|word| *word == 0);
-        let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
-        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram }
-    }
-
     /// The rules, in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
@@ -149,8 +109,9 @@ impl Program {
         packets: &[T],
         headers: impl Fn(&T) -> Headers<'_>,
     ) -> Decision<'a> {
-        if let Some(diagram) = &self.diagram {
-            return columns.decide(diagram, packets, headers, |headers| self.look_up(headers, None));
+        if self.diagram.is_some() || self.tables.is_some() {
+            let program = (&self.words, self.diagram.as_ref(), self.tables.as_ref());
+            return columns.decide(program, packets, headers, |headers| self.look_up(headers, None));
         }
         // The first field is the most selective: by it alone, most packets match no term.
         let (first, others) = (self.indexes.first(), self.output_of(self.fallback));
@@ -269,80 +230,44 @@ impl Program {
     /// Statistics of the program.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let strategy = match (self.slots.len(), self.slots.granule()) {
-            (0, _) => Strategy::Constant,
-            _ if self.diagram.is_some() => Strategy::Diagram,
-            (_, 0) => Strategy::Narrow,
-            _ => Strategy::Wide,
-        };
+        let strategy = self.strategy();
         Summary {
             strategy,
             fields: self.indexes.len(),
             classes: self.indexes.iter().map(|index| index.rows.len()).sum(),
             terms: self.slots.iter().flatten().count(),
             checked: self.checked.iter().map(|word| word.count_ones() as usize).sum(),
-            bytes: self.indexes.iter().map(Index::bytes).sum::<usize>()
-                + self.diagram.as_ref().map_or(0, Diagram::bytes),
+            bytes: self.bytes(),
         }
     }
 
-    /// Frees the memory that only `unreachable` needs. Afterwards `unreachable` reports contradictions only, and
-    /// `summary` no terms.
-    pub fn discard_analysis(&mut self) {
-        self.slots.clear();
-        self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
+    fn strategy(&self) -> Strategy {
+        match (self.slots.len(), self.slots.granule()) {
+            (0, _) => Strategy::Constant,
+            _ if self.diagram.is_some() => Strategy::Diagram,
+            _ if self.tables.is_some() => Strategy::Tables,
+            (_, 0) => Strategy::Narrow,
+            _ => Strategy::Wide,
+        }
     }
-}
 
-/// Rules lowered into terms.
-struct LoweredRules {
-    /// The terms, each with its rule.
-    terms: Vec<(u32, Term)>,
-    /// The fields that the terms number.
-    fields: Vec<Field>,
-    /// The first rule that matches every packet.
-    fallback: u32,
-    /// Which rules up to the fallback have terms.
-    live: Vec<bool>,
-}
+    /// Bytes of the lookup structures.
+    fn bytes(&self) -> usize {
+        self.indexes.iter().map(Index::bytes).sum::<usize>()
+            + self.diagram.as_ref().map_or(0, Diagram::bytes)
+            + self.tables.as_ref().map_or(0, Tables::bytes)
+    }
 
-/// Breaks the rules into terms, up to the first rule that matches every packet.
-fn lower_rules(rules: &[Rule], layout: Layout) -> LoweredRules {
-    let mut lowering = Lowering::new(layout == Layout::Ip);
-    let mut terms = Vec::with_capacity(rules.len());
-    let mut live = Vec::with_capacity(rules.len());
-    let mut fallback = NONE;
-    for (number, rule) in (0..NONE).zip(rules) {
-        let found = if terms.len() < MAX_TERMS {
-            lowering.terms(&rule.condition)
-        } else if rule.condition == Expression::Constant(true) {
-            Vec::from([Term { sets: Vec::new(), exact: true }])
-        } else {
-            Vec::from([Term { sets: Vec::new(), exact: false }])
+    /// The form in which the program runs, and the memory of its lookup structures, in words.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let form = match self.strategy() {
+            Strategy::Constant => return "one output: packets are not read".into(),
+            Strategy::Diagram if self.tables.is_none() => "fast form: comparisons",
+            Strategy::Diagram => "fast form: comparisons and tables",
+            Strategy::Tables => "fast form: tables",
+            Strategy::Narrow | Strategy::Wide => "compact form: bit rows",
         };
-        live.push(!found.is_empty());
-        if found.iter().any(|term| term.exact && term.sets.is_empty()) {
-            fallback = number;
-            break;
-        }
-        terms.extend(found.into_iter().map(|term| (number, term)));
+        format!("{form}, {} bytes", self.bytes())
     }
-    LoweredRules { terms, fields: lowering.into_fields(), fallback, live }
-}
-
-/// The fields to index: those that the most terms test.
-fn most_used(terms: &[(u32, Term)], fields: usize) -> Vec<u16> {
-    let mut uses: Vec<(usize, u16)> = vec![(0, 0); fields];
-    for (number, used) in (0..).zip(&mut uses) {
-        used.1 = number;
-    }
-    for (number, _) in terms.iter().flat_map(|(_, term)| &term.sets) {
-        if let Some((count, _)) = uses.get_mut(usize::from(*number)) {
-            *count += 1;
-        }
-    }
-    uses.retain(|(count, _)| *count > 0);
-    uses.sort_unstable_by(|a, b| b.cmp(a));
-    uses.truncate(MAX_INDEXES);
-    uses.into_iter().map(|(_, number)| number).collect()
 }

@@ -4,9 +4,14 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::pace::{FREED, Pace};
+
 /// Maximum words of one field's rows (8 MiB). Rows of overlapping rules can grow with the square of the number of
 /// rules. A field beyond the limit is not indexed, and its terms evaluate their expressions.
 const MAX_WORDS: usize = 1 << 20;
+
+/// Words of a block of a builder. Rows that grow in blocks need not be moved, which would take longer than packets may wait.
+const BLOCK: usize = 2048;
 
 /// For each class of a field, the set of slots whose terms test the field and accept the class.
 ///
@@ -44,7 +49,7 @@ impl Rows {
     }
 
     /// For each class, a bitmap of the granules of `1 << granule` slots in which its row is non-zero.
-    pub(crate) fn tops(&self, granule: u32) -> Vec<u64> {
+    pub(crate) async fn tops(&self, granule: u32, pace: &Pace) -> Vec<u64> {
         let words = |present: &[u64]| {
             let set = present.iter().zip(0u32..);
             set.flat_map(|(bits, index)| ones(*bits).map(move |bit| 64 * index + bit)).collect::<Vec<u32>>()
@@ -57,7 +62,12 @@ impl Rows {
             let found = words(&self.present[row..row + self.stride]).into_iter().zip(&self.words[start..]);
             found.fold(free, |top, (word, bits)| top | granules(*bits, word, granule))
         };
-        (0..self.len()).map(top).collect()
+        let mut tops = Vec::with_capacity(self.len());
+        for class in 0..self.len() {
+            pace.spend(self.free.len() / 4 + 4).await;
+            tops.push(top(class));
+        }
+        tops
     }
 
     /// Number of classes.
@@ -74,6 +84,9 @@ impl Rows {
 /// Collects the rows of one field during a sweep over its coordinates.
 pub(crate) struct RowsBuilder {
     rows: Rows,
+    /// The words of the rows, in blocks, and how many there are.
+    blocks: Vec<Vec<u64>>,
+    count: usize,
     /// The set at the current coordinate.
     active: Vec<u64>,
     active_present: Vec<u64>,
@@ -83,21 +96,35 @@ pub(crate) struct RowsBuilder {
 }
 
 impl RowsBuilder {
-    /// A builder for `slots` slots. `looseness` yields for each slot whether its term ignores the field.
-    pub(crate) fn new(slots: usize, looseness: impl Iterator<Item = bool>) -> Self {
+    /// A builder for `slots` slots.
+    pub(crate) fn new(slots: usize) -> Self {
         let words = slots.div_ceil(64).max(1);
         let stride = words.div_ceil(64);
-        let mut free = vec![0u64; words];
-        for (slot, loose) in looseness.enumerate().take(slots) {
-            free[slot / 64] |= u64::from(loose) << (slot % 64);
-        }
         Self {
-            rows: Rows { stride, present: Vec::new(), starts: Vec::new(), words: Vec::new(), free },
+            rows: Rows {
+                stride,
+                present: Vec::new(),
+                starts: Vec::new(),
+                words: Vec::new(),
+                free: vec![0; words],
+            },
+            blocks: Vec::new(),
+            count: 0,
             active: vec![0; words],
             active_present: vec![0; stride],
             signature: 0,
             known: BTreeMap::new(),
         }
+    }
+
+    /// Notes that the term of `slot` ignores the field.
+    pub(crate) fn set_free(&mut self, slot: usize) {
+        self.rows.free[slot / 64] |= 1 << (slot % 64);
+    }
+
+    /// Word number `at` of the rows.
+    fn stored(&self, at: usize) -> u64 {
+        self.blocks[at / BLOCK][at % BLOCK]
     }
 
     /// Adds `slot` to the current set, or removes it.
@@ -122,14 +149,20 @@ impl RowsBuilder {
         let class = u32::try_from(self.rows.len()).ok()?;
         for (index, &present) in self.active_present.iter().enumerate() {
             self.rows.present.push(present);
-            self.rows.starts.push(self.rows.words.len() as u32);
+            self.rows.starts.push(self.count as u32);
             let mut rest = present;
             while rest != 0 {
-                self.rows.words.push(self.active[64 * index + rest.trailing_zeros() as usize]);
+                if self.count.is_multiple_of(BLOCK) {
+                    self.blocks.push(Vec::with_capacity(BLOCK));
+                }
+                if let Some(block) = self.blocks.last_mut() {
+                    block.push(self.active[64 * index + rest.trailing_zeros() as usize]);
+                    self.count += 1;
+                }
                 rest &= rest - 1;
             }
         }
-        if self.rows.words.len() + self.rows.present.len() > MAX_WORDS {
+        if self.count + self.rows.present.len() > MAX_WORDS {
             return None;
         }
         self.known.entry(self.signature).or_default().push(class);
@@ -146,7 +179,7 @@ impl RowsBuilder {
                 return false;
             }
             while rest != 0 {
-                if self.rows.words[at] != self.active[64 * index + rest.trailing_zeros() as usize] {
+                if self.stored(at) != self.active[64 * index + rest.trailing_zeros() as usize] {
                     return false;
                 }
                 at += 1;
@@ -157,8 +190,21 @@ impl RowsBuilder {
     }
 
     /// The finished rows.
-    pub(crate) fn finish(self) -> Rows {
+    pub(crate) async fn finish(mut self, pace: &Pace) -> Rows {
+        self.rows.words.reserve_exact(self.count);
+        for block in self.blocks {
+            pace.spend(BLOCK / 8).await;
+            self.rows.words.extend(block);
+        }
+        for _ in self.known {
+            pace.spend(FREED).await;
+        }
         self.rows
+    }
+
+    /// The work of finding a class.
+    pub(crate) fn work(&self) -> usize {
+        self.active.len() / 2 + 10
     }
 }
 
@@ -180,7 +226,7 @@ fn granules(bits: u64, word: u32, granule: u32) -> u64 {
 }
 
 /// Spreads a number over 64 bits, as a hash.
-fn scatter(number: u64) -> u64 {
+pub(crate) fn scatter(number: u64) -> u64 {
     let mixed = (number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ (mixed >> 29)

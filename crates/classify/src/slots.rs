@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::pace::{Pace, sort_few};
 use crate::terms::Term;
 
 /// The rule number that means no rule.
@@ -19,35 +20,44 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Assigns slots to the terms, each with its rule; `indexed` are the fields that will have rows.
-    pub(crate) fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16]) -> Self {
+    pub(crate) async fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16], pace: &Pace) -> Self {
         if terms.len() <= 64 {
-            terms.sort_by_key(|(rule, _)| *rule);
+            sort_few(&mut terms, |(rule, _), (other, _)| rule < other);
             let entries: Vec<_> = terms.into_iter().map(Some).collect();
             return Self { count: entries.len(), entries, granule: 0 };
         }
         let looks = |term: &Term| {
             indexed.iter().fold(0u32, |mask, number| mask << 1 | u32::from(term.set(*number).is_some()))
         };
-        terms.sort_by_cached_key(|(rule, term)| (looks(term), *rule));
-        let sizes: Vec<usize> =
-            terms.chunk_by(|(_, a), (_, b)| looks(a) == looks(b)).map(<[_]>::len).collect();
+        // The fields of a term, its rule, and its place.
+        let mut order: Vec<u128> = Vec::with_capacity(terms.len());
+        for (place, (rule, term)) in terms.iter().enumerate() {
+            pace.spend(2 * indexed.len()).await;
+            order.push(u128::from(looks(term)) << 96 | u128::from(*rule) << 64 | place as u128);
+        }
+        pace.sort(&mut order).await;
+        let sizes: Vec<usize> = order.chunk_by(|a, b| a >> 96 == b >> 96).map(<[_]>::len).collect();
         let mut granule = (terms.len() as u64).div_ceil(64).next_power_of_two().trailing_zeros();
         while padded(&sizes, granule) > 64 << granule {
             granule += 1;
         }
         let mut entries = Vec::with_capacity(padded(&sizes, granule));
-        let mut terms = terms.into_iter();
+        let mut order = order.into_iter();
         for size in sizes {
             let start = start(entries.len(), size, granule);
             entries.resize_with(start, || None);
-            entries.extend(terms.by_ref().take(size).map(Some));
+            for key in order.by_ref().take(size) {
+                pace.spend(2).await;
+                let term = terms.get_mut(key as u64 as usize);
+                entries.push(term.map(|(rule, term)| (*rule, core::mem::take(term))));
+            }
         }
         Self { count: entries.len(), entries, granule }
     }
 
     /// Frees the terms.
-    pub(crate) fn clear(&mut self) {
-        self.entries = Vec::new();
+    pub(crate) async fn clear(&mut self, pace: &Pace) {
+        pace.free(core::mem::take(&mut self.entries)).await;
     }
 
     /// Returns the terms with their rules.

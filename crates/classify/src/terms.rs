@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::expression::{Expression, Relation, Test};
 use crate::headers::Base;
+use crate::pace::{FREED, Pace};
 use crate::spans::{Field, Spans, passing};
 
 /// Maximum terms of one rule, because a short rule can expand to exponentially many. A condition that needs more is
@@ -15,7 +16,7 @@ const MAX_TERMS: usize = 256;
 const MAX_FIELDS: u16 = 4096;
 
 /// A set of packets: those whose listed fields all lie in their spans.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Term {
     /// Sorted by field. No set is empty, and none contains all coordinates.
     pub(crate) sets: Vec<(u16, Spans)>,
@@ -81,7 +82,10 @@ impl Lowering {
     }
 
     /// The fields, by number.
-    pub(crate) fn into_fields(self) -> Vec<Field> {
+    pub(crate) async fn into_fields(self, pace: &Pace) -> Vec<Field> {
+        for _ in self.known {
+            pace.spend(FREED).await;
+        }
         self.fields
     }
 

@@ -1,8 +1,9 @@
-//! Compares compiled rule sets with direct evaluation of their expressions, on random rules and hostile packets.
+//! Compares compiled rule sets, in both forms, with direct evaluation of their expressions, on random rules and hostile
+//! packets.
 
 use classify::{
-    Columns, DROP, Decision, Headers, Layout, NoNames, Program, Rule, Strategy, classifier_rules,
-    filter_rules, first_match, pattern_rules,
+    Columns, DROP, Decision, Headers, Layout, NoNames, Program, RULE_MEMORY, Rule, Strategy,
+    classifier_rules, filter_rules, first_match, pattern_rules,
 };
 use random::Random;
 
@@ -153,16 +154,29 @@ fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::
     }
 }
 
-/// Compiles the rules and compares every packet's decision with the reference.
+/// Compiles the rules in steps, as a router does between batches.
+fn compile_in_steps(rules: Vec<Rule>, budget: usize) -> Program {
+    let mut steps = Program::in_steps(rules, Layout::Ip, budget);
+    std::iter::repeat_with(|| steps.step()).flatten().next().expect("a program")
+}
+
+/// Compiles the rules and compares every packet's decision with the reference, in both forms.
 fn check(texts: &[String], random: &mut Generator, packets: usize) {
     let rules = parse(texts);
     let program = Program::new(rules.clone(), Layout::Ip);
+    let compact = Program::with_budget(rules.clone(), Layout::Ip, 0);
+    let stepped = compile_in_steps(rules.clone(), RULE_MEMORY);
+    assert!(!compact.form().contains("tables"), "{}", compact.form());
+    assert_eq!(stepped.text(), program.text());
     let mut reached = vec![false; rules.len()];
     let packets: Vec<_> = (0..packets).map(|_| random.packet()).collect();
     let packets: Vec<_> = packets.iter().map(|(bytes, header)| Headers::new(bytes, *header)).collect();
-    check_decisions(&program, &packets, &texts);
+    for program in [&program, &compact, &stepped] {
+        check_decisions(program, &packets, &texts);
+    }
     for headers in &packets {
         let expected = first_match(&rules, headers);
+        assert_eq!(compact.first_match(headers), expected, "{headers:02x?} {texts:#?}");
         assert_eq!(program.first_match(headers), expected, "{headers:02x?} {texts:#?}");
         if let Some(rule) = expected {
             reached[rule] = true;
@@ -240,11 +254,13 @@ fn every_length_of_every_prefix_is_handled() {
     for first in 0..rules.len() {
         let rules = rules[first..].to_vec();
         let program = Program::new(rules.clone(), Layout::Ip);
+        let compact = Program::with_budget(rules.clone(), Layout::Ip, 0);
         for _ in 0..200 {
             let (bytes, header) = random.packet();
             let packets: Vec<_> =
                 (0..=bytes.len()).map(|length| Headers::new(&bytes[..length], header)).collect();
             check_decisions(&program, &packets, &texts[first]);
+            check_decisions(&compact, &packets, &texts[first]);
             for headers in packets {
                 let expected = first_match(&rules, &headers);
                 assert_eq!(program.first_match(&headers), expected, "{headers:02x?}");
@@ -383,6 +399,7 @@ fn patterns_of_bytes_agree_at_every_length() {
             .collect();
         let packets: Vec<_> = packets.iter().map(|bytes| Headers::data(bytes)).collect();
         check_decisions(&program, &packets, &texts);
+        check_decisions(&Program::with_budget(rules.clone(), Layout::Bytes, 0), &packets, &texts);
         for headers in packets {
             let expected = first_match(&rules, &headers);
             assert_eq!(program.first_match(&headers), expected, "{headers:02x?} {texts:?}");
@@ -407,14 +424,81 @@ fn the_strategy_follows_the_size() {
             format!("deny src {source} and dst {destination} and src port > {}", random.below(65535))
         };
         let texts: Vec<String> = (0..count).map(|_| rule()).chain([String::from("allow all")]).collect();
-        let strategy = Program::new(parse(&texts), Layout::Ip).summary().strategy;
+        let strategy = |budget| Program::with_budget(parse(&texts), Layout::Ip, budget).summary().strategy;
         check(&texts, &mut random, 2000);
-        strategy
+        [strategy(RULE_MEMORY), strategy(0)]
     };
-    assert_eq!(of_rules(5), Strategy::Diagram);
-    assert_eq!(of_rules(60), Strategy::Narrow);
-    assert_eq!(of_rules(300), Strategy::Wide);
+    assert_eq!(of_rules(5), [Strategy::Diagram, Strategy::Diagram]);
+    assert_eq!(of_rules(60), [Strategy::Tables, Strategy::Narrow]);
+    assert_eq!(of_rules(300), [Strategy::Tables, Strategy::Wide]);
     assert_eq!(summary(&["tcp[4:4] > 77777", "tcp"]).strategy, Strategy::Narrow);
+}
+
+/// Random rules of a firewall: hosts, networks, protocols and ports.
+fn firewall(count: usize, random: &mut Generator) -> Vec<String> {
+    let mut texts: Vec<String> = (1..count)
+        .map(|_| {
+            let action = random.pick(&["allow", "deny", "1", "2"]);
+            let (source, destination) = (random.address(), random.address());
+            let port = format!("{} dst port {}", random.pick(&["tcp", "udp"]), random.port());
+            match random.below(5) {
+                0 => format!("{action} dst {destination} and {port}"),
+                1 => format!("{action} src net {source}/{} and {port}", 8 + random.below(25)),
+                2 => format!("{action} src {source} and dst net {destination}/{}", 16 + random.below(9)),
+                3 => format!("{action} dst net {destination}/24 and dst port > {}", random.port()),
+                _ => format!("{action} ip frag and src {source}"),
+            }
+        })
+        .collect();
+    texts.push("allow all".into());
+    texts
+}
+
+#[test]
+fn tables_decide_where_comparisons_are_many() {
+    let mut random = Generator::new(0x51e95);
+    let mut forms: Vec<String> = Vec::new();
+    for count in [6, 12, 16, 20, 24, 28, 80] {
+        let rule = |number| {
+            let (net, port) = (format!("10.{}.{}.0/24", number % 3, number % 4), 80 + number % 5);
+            format!("{} tcp and dst net {net} and dst port {port}", ["deny", "1"][number % 2])
+        };
+        let texts: Vec<String> = match count {
+            80 => firewall(count, &mut random),
+            _ => (0..count).map(rule).chain([String::from("allow all")]).collect(),
+        };
+        check(&texts, &mut random, 500);
+        let form = Program::new(parse(&texts), Layout::Ip).form();
+        forms.push(form.split(',').next().unwrap_or_default().into());
+    }
+    forms.dedup();
+    let expected = ["fast form: comparisons", "fast form: comparisons and tables", "fast form: tables"];
+    assert_eq!(forms, expected);
+}
+
+#[test]
+fn the_budget_decides_the_form() {
+    let mut random = Generator::new(0xb0d9e7);
+    for count in [100, 1_000] {
+        let texts = firewall(count, &mut random);
+        check(&texts, &mut random, 1_000);
+        let rules = parse(&texts);
+        let program = |budget| Program::with_budget(rules.clone(), Layout::Ip, budget);
+        let (largest, smallest) = (program(usize::MAX), program(0));
+        assert!(largest.form().starts_with("fast form"), "{}", largest.form());
+        assert!(smallest.form().starts_with("compact form"), "{}", smallest.form());
+        let size = largest.summary().bytes;
+        let mut seen = [false; 2];
+        for budget in [0, size / 4, size / 2, size * 3 / 4, size, 2 * size] {
+            let program = program(budget);
+            let fast = program.form().starts_with("fast form");
+            seen[usize::from(fast)] = true;
+            let bytes = program.summary().bytes;
+            assert!(!fast || bytes <= budget, "{count} rules: {bytes} bytes with a budget of {budget}");
+            assert!(fast || bytes <= smallest.summary().bytes, "{count} rules");
+        }
+        assert_eq!(seen, [true, true], "{count} rules");
+    }
 }
 
 #[test]

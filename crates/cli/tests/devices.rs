@@ -41,6 +41,51 @@ fn frames_cross_a_pair_of_interfaces_with_their_tags() {
 }
 
 #[test]
+fn shards_share_an_interface() {
+    if !require(Capability::Python) {
+        return;
+    }
+    let found = in_namespace(
+        r#"
+        ip link add one type veth peer name two && ip link set one up && ip link set two up
+        SOCKET=$(mktemp -u)
+        ${CLICK%click} run --shards 2 --quiet -e "ControlSocket(unix, $SOCKET);
+            from :: FromDevice(two, PROMISC true)
+            -> k :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800 23/11, -);
+            k[0] -> requests :: Counter -> Discard; k[1] -> replies :: Counter -> Discard;
+            k[2] -> c :: Counter -> Discard; k[3] -> Discard" &
+        until [[ -S $SOCKET ]]; do sleep 0.05; done
+        python3 - $SOCKET <<'PYTHON'
+import socket, struct, sys, time
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); raw.bind(("one", 0))
+ethernet = bytes.fromhex("020000000002020000000001")
+for n in range(500):
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28, n, 0, 64, 17, 0, bytes([10, 0, n >> 8, n & 255]), bytes([9, 9, 9, 9]))
+    raw.send(ethernet + b"\x08\x00" + ip + struct.pack(">HHHH", 5000, 53, 8, 0) + bytes(18))
+for operation in [1, 2] * 5:
+    raw.send(ethernet + bytes.fromhex("08060001080006040000")[:-1] + bytes([operation]) + bytes(38))
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw", newline="")
+f.readline()
+def read(path):
+    f.write(f"READ {path}\n"); f.flush(); f.readline()
+    return f.read(int(f.readline().split()[1]))
+end = time.time() + 10
+while read("c.count") != "500" and time.time() < end: pass
+for path in ["c.count", "requests.count", "shard0/requests.count", "replies.count", "from.kernel_drops"]: print(path, read(path))
+shares = [int(read(f"shard{n}/c.count")) for n in (0, 1)]
+print("spread", all(shares) and sum(shares) == 500)
+f.write("WRITE stop\n"); f.flush(); f.readline()
+PYTHON
+        wait
+        "#,
+    );
+    if let Some(found) = found {
+        let expected = "c.count 500\nrequests.count 5\nshard0/requests.count 5\nreplies.count 10\nfrom.kernel_drops 0\nspread True\n";
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn swaps_neither_lose_nor_duplicate_frames() {
     let found = in_namespace(
         r#"

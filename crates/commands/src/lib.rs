@@ -23,6 +23,8 @@ mod number_format;
 mod online;
 mod output;
 mod screen;
+mod shards;
+mod snapshot;
 mod source;
 mod thread_box;
 mod value;

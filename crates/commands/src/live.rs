@@ -1,15 +1,15 @@
 //! The live table of a running configuration, and its summary.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use router::{Router, RunEnd};
+use router::RunEnd;
 
 use crate::color::Palette;
 use crate::columns::padded;
 use crate::number_format::{bytes, grouped, scaled};
 use crate::screen;
+use crate::snapshot::{ElementCounts, Snapshot};
 
 /// Interval between two updates.
 pub(crate) const REFRESH: Duration = Duration::from_millis(100);
@@ -88,13 +88,18 @@ impl LiveTable {
         LiveTable { is_hidden, ..self }
     }
 
+    /// Whether the table is shown now.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_shown && self.started.elapsed() >= DISPLAY_DELAY
+    }
+
     /// Redraws the table.
-    pub(crate) fn refresh(&mut self, router: &Router, progress: Option<&Progress>) {
-        if !self.is_shown || self.started.elapsed() < DISPLAY_DELAY {
+    pub(crate) fn refresh(&mut self, snapshot: &Snapshot, progress: Option<&Progress>) {
+        if !self.is_due() {
             return;
         }
         let Palette { bold, dim, green, plain, .. } = self.palette;
-        let rows = rows(router, self.is_hidden);
+        let rows = rows(snapshot, self.is_hidden);
         let now = Instant::now();
         while self.history.len() > 1 && self.history.get(1).is_some_and(|(at, _)| now - *at >= RATE_WINDOW) {
             self.history.remove(0);
@@ -170,63 +175,61 @@ fn select_rows(rows: &[Row], room: usize) -> Vec<usize> {
     indices
 }
 
-fn rows(router: &Router, is_hidden: IsHidden) -> Vec<Row> {
-    let mut lost = BTreeMap::new();
-    for loss in router.losses() {
-        *lost.entry(loss.element).or_insert(0) += loss.packets;
-    }
-    let each = router.elements().zip(router.classes()).zip(router.counts());
-    let shown = each.filter(|((name, class), _)| !is_hidden(name, class) && !class.ends_with("Info"));
+fn rows(snapshot: &Snapshot, is_hidden: IsHidden) -> Vec<Row> {
+    let shown = snapshot
+        .elements
+        .iter()
+        .filter(|element| !is_hidden(&element.name, element.class) && !element.class.ends_with("Info"));
     shown
-        .map(|((name, class), (inputs, outputs))| {
+        .map(|element| {
+            let ElementCounts { name, class, packets_in, packets_out, .. } = element;
             let is_named = !name.contains('@');
             Row {
                 label: if is_named { format!("{name} :: {class}") } else { name.to_string() },
                 is_named,
-                packets: inputs.max(outputs),
-                lost: lost.get(name).copied().unwrap_or(0),
+                packets: (*packets_in).max(*packets_out),
+                lost: element.lost(),
             }
         })
         .collect()
 }
 
 /// The summary: packets received, sent, lost by reason, discarded by connection, and waiting.
-pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String {
+pub(crate) fn summary(snapshot: &Snapshot, elapsed: Duration, end: RunEnd) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
-    let losses = router.losses();
-    for ((name, class), (inputs, outputs)) in router.elements().zip(router.classes()).zip(router.counts()) {
-        let lost: u64 = losses.iter().filter(|loss| loss.element == name).map(|loss| loss.packets).sum();
-        if inputs == 0 && outputs == 0 && lost == 0 {
+    for element in &snapshot.elements {
+        let ElementCounts { name, class, packets_in, packets_out, .. } = element;
+        let lost = element.lost();
+        if *packets_in == 0 && *packets_out == 0 && lost == 0 {
             continue;
         }
         let label = if name.contains('@') { name.to_string() } else { format!("{name} :: {class}") };
         let lost = if lost == 0 { String::new() } else { grouped(lost) };
         let label = padded(&label, 33);
-        let line = format!("{label} {:>14}{:>14}{lost:>14}", grouped(inputs), grouped(outputs));
+        let line = format!("{label} {:>14}{:>14}{lost:>14}", grouped(*packets_in), grouped(*packets_out));
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    if !losses.is_empty() {
-        let _ = writeln!(text, "\nlost packets");
-        for loss in &losses {
-            let (element, reason) = (padded(&loss.element, 31), loss.reason.replace('_', " "));
-            let _ = writeln!(text, "  {element} {reason:<28}{:>14}", grouped(loss.packets));
+    let mut heading = "\nlost packets\n";
+    for element in &snapshot.elements {
+        for (reason, packets) in &element.lost {
+            let (name, reason) = (padded(&element.name, 31), reason.replace('_', " "));
+            let _ = writeln!(text, "{heading}  {name} {reason:<28}{:>14}", grouped(*packets));
+            heading = "";
         }
     }
-    let discards = router.discards();
-    if !discards.is_empty() {
+    if !snapshot.discards.is_empty() {
         let _ = writeln!(text, "\ndiscarded packets");
-        for discard in &discards {
-            let _ = writeln!(text, "  {} {:>14}", padded(&discard.connection, 59), grouped(discard.packets));
+        for (connection, packets) in &snapshot.discards {
+            let _ = writeln!(text, "  {} {:>14}", padded(connection, 59), grouped(*packets));
         }
     }
-    let mut waiting = router.waiting().peekable();
-    if waiting.peek().is_some() {
+    if !snapshot.waiting.is_empty() {
         let _ = writeln!(text, "\nwaiting packets");
     }
-    for (element, packets, oldest) in waiting {
+    for (element, packets, oldest) in &snapshot.waiting {
         let oldest = oldest.map_or_else(String::new, |oldest| format!("for at most {oldest:.3} s"));
-        let _ = writeln!(text, "  {} {oldest:<28}{:>14}", padded(element, 31), grouped(packets));
+        let _ = writeln!(text, "  {} {oldest:<28}{:>14}", padded(element, 31), grouped(*packets));
     }
     let end = match end {
         RunEnd::Stopped | RunEnd::Idle => "",

@@ -2,11 +2,10 @@
 //!
 //! Lines printed in the meantime appear above it. If standard error is not a terminal, nothing is drawn.
 
-use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,10 +14,8 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 /// The default size of a terminal: columns and lines.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
-thread_local! {
-    /// The number of lines drawn.
-    static DRAWN_LINES: Cell<usize> = const { Cell::new(0) };
-}
+/// The number of lines drawn. Shards print from threads of their own.
+static DRAWN_LINES: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether there is a terminal to draw on.
 pub(crate) fn is_available() -> bool {
@@ -49,14 +46,14 @@ pub(crate) fn draw(lines: &[String]) {
     }
     out += "\x1b[J";
     write(&out);
-    DRAWN_LINES.set(lines.len());
+    DRAWN_LINES.store(lines.len(), Ordering::Relaxed);
 }
 
 /// Clears the live area.
 pub(crate) fn clear() {
-    if DRAWN_LINES.get() > 0 {
+    if DRAWN_LINES.load(Ordering::Relaxed) > 0 {
         write(&(move_up() + "\r\x1b[J"));
-        DRAWN_LINES.set(0);
+        DRAWN_LINES.store(0, Ordering::Relaxed);
     }
 }
 
@@ -68,7 +65,7 @@ pub(crate) fn print(text: &str) {
 
 /// The control sequence that moves the cursor to the first line of the live area.
 fn move_up() -> String {
-    match DRAWN_LINES.get() {
+    match DRAWN_LINES.load(Ordering::Relaxed) {
         0 => String::new(),
         lines => format!("\x1b[{lines}A"),
     }

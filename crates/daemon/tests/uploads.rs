@@ -171,7 +171,14 @@ fn uploads_that_are_broken_off_leave_nothing() {
     upload(&client, "b", b"whole").unwrap();
     drop(begun);
     until("it is removed", || unnamed_files(daemon.child.id()).0 == before.0 + 1);
-    upload(&client, "a", b"again").unwrap();
+    // Its name is free a little later.
+    until("another one takes its name", || match upload(&client, "a", b"again") {
+        Err(failure) => {
+            assert_eq!(code::<()>(Err(failure)), ErrorCode::Busy);
+            false
+        }
+        Ok(()) => true,
+    });
     client.send(&op::CREATE_BOX, &[], &with_upload("fw", "a")).unwrap();
     client.send(&op::CREATE_BOX, &[], &with_upload("nat", "b")).unwrap();
     // A daemon that is killed in the middle leaves no file, and its successor knows no upload.

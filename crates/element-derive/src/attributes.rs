@@ -33,6 +33,10 @@ pub(crate) struct ElementAttributes {
     pub(crate) drops: Vec<String>,
     pub(crate) fates: Vec<String>,
     pub(crate) see: Vec<String>,
+    pub(crate) shards: String,
+    pub(crate) flows: String,
+    pub(crate) sums: Vec<String>,
+    pub(crate) lists: Vec<String>,
     pub(crate) obsolete: String,
 }
 
@@ -67,6 +71,10 @@ impl ElementAttributes {
             drops: Vec::new(),
             fates: Vec::new(),
             see: Vec::new(),
+            shards: "Never".into(),
+            flows: "Nothing".into(),
+            sums: Vec::new(),
+            lists: Vec::new(),
             obsolete: String::new(),
         };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element")) {
@@ -92,6 +100,31 @@ impl ElementAttributes {
                     }
                     "see" => parsed.see = list(&meta)?,
                     "obsolete" => parsed.obsolete = text(&meta)?,
+                    "sums" => parsed.sums = list(&meta)?,
+                    "lists" => parsed.lists = list(&meta)?,
+                    "shards" => {
+                        let value = text(&meta)?;
+                        parsed.shards = match value.as_str() {
+                            "independent" => "Independent".into(),
+                            "sum" => "Sum".into(),
+                            "divide" => "Divide".into(),
+                            "first" => "First".into(),
+                            _ => {
+                                return Err(
+                                    meta.error("expected \"independent\", \"sum\", \"divide\" or \"first\"")
+                                );
+                            }
+                        };
+                    }
+                    "flows" => {
+                        let value = text(&meta)?;
+                        parsed.flows = match value.as_str() {
+                            "keeps" => "Keeps".into(),
+                            "fragments" => "Fragments".into(),
+                            "changes" => "Changes".into(),
+                            _ => return Err(meta.error("expected \"keeps\", \"fragments\" or \"changes\"")),
+                        };
+                    }
                     "notifies" => {
                         let value = text(&meta)?;
                         parsed.notifies = match value.as_str() {

@@ -114,6 +114,8 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
         storage,
         task,
         reads,
+        sums,
+        lists,
         obsolete,
         ..
     } = attributes;
@@ -121,6 +123,8 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
     let fates = attributes.fates().into_iter().map(|fate| format_ident!("{fate}"));
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
+    let shards = format_ident!("{}", attributes.shards);
+    let flows = format_ident!("{}", attributes.flows);
     quote! {
         ::element::ClassInfo {
             name: #name,
@@ -137,6 +141,12 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
             reads: &[#(#reads),*],
             drops: &[#(::element::Reason::#drops),*],
             fates: &[#(::element::Fate::#fates),*],
+            shards: ::element::Sharding {
+                mode: ::element::ShardMode::#shards,
+                flows: ::element::FlowUse::#flows,
+                sums: &[#(#sums),*],
+                lists: &[#(#lists),*],
+            },
             obsolete: #obsolete,
             arguments: &[#(#pieces),*],
         }

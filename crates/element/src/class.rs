@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::arguments::{Args, Arguments, Setup};
-use crate::class_info::{ClassInfo, Notifies, Phase};
+use crate::class_info::{ClassInfo, FlowUse, Notifies, Phase, ShardMode, Sharding};
 use crate::contract::{DynElement, Element};
 use crate::error::SetupError;
 use crate::handler::{Handler, HandlerHead};
@@ -42,6 +42,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         reads: &[],
         drops: &[],
         fates: &[],
+        shards: Sharding { mode: ShardMode::Never, flows: FlowUse::Nothing, sums: &[], lists: &[] },
         obsolete: "",
         arguments: &[],
     },

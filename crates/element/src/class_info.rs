@@ -36,6 +36,47 @@ pub enum Notifies {
     EmptyAndFull,
 }
 
+/// How a class works if a configuration runs in several shards, each with a part of the flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardMode {
+    /// Not at all: its packets or its state could need those of another shard.
+    Never,
+    /// It treats each packet, or the packets of a flow, on their own.
+    Independent,
+    /// As `Independent`, and its counters are sums over the shards.
+    Sum,
+    /// Each shard gets a part of its rate, its capacity or its numbers.
+    Divide,
+    /// It works in the first shard only, and rests in the others: generators and control.
+    First,
+}
+
+/// What the addresses by which packets are spread over shards mean to a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowUse {
+    /// Nothing.
+    Nothing,
+    /// It keeps state by flow: both directions must be in one shard.
+    Keeps,
+    /// It needs all fragments of a packet in one shard.
+    Fragments,
+    /// Its packets leave with other addresses than those by which they were spread.
+    Changes,
+}
+
+/// How a class works in several shards.
+#[derive(Debug)]
+pub struct Sharding {
+    /// Whether and how it works there.
+    pub mode: ShardMode,
+    /// What the addresses of packets mean to it.
+    pub flows: FlowUse,
+    /// The read handlers whose numbers are added up. Others are the same in every shard, or else listed by shard.
+    pub sums: &'static [&'static str],
+    /// The read handlers whose lines are put one after the other.
+    pub lists: &'static [&'static str],
+}
+
 /// The static description of a class that a running configuration needs.
 #[derive(Debug)]
 pub struct ClassInfo {
@@ -68,6 +109,8 @@ pub struct ClassInfo {
     pub drops: &'static [Reason],
     /// What it does with packets, apart from passing them on; in the order of [`Fate`].
     pub fates: &'static [Fate],
+    /// How it works in several shards.
+    pub shards: Sharding,
     /// The deprecation message; empty if the class is current.
     pub obsolete: &'static str,
     /// Its arguments, in order, grouped so that classes with common arguments share one list.

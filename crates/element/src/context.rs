@@ -18,7 +18,8 @@ use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::random::between;
 use crate::resources::{Resources, SetupRemark};
-use crate::runtime::Runtime;
+use crate::runtime::{HandlerTarget, Runtime};
+use crate::shard::Shard;
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
 
@@ -108,7 +109,19 @@ impl<'a> Context<'a> {
 
     /// The setup with which arguments of this element are parsed; `name` is the element's name.
     pub fn setup<'s>(&'s self, name: &'s str) -> Setup<'s> {
-        Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment())
+        let mut setup = Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        setup.shard = self.shard();
+        setup
+    }
+
+    /// The shard that the element is in.
+    pub fn shard(&self) -> Shard {
+        self.resources.shard
+    }
+
+    /// Like [`Setup::require_one_shard`], for handlers.
+    pub fn require_one_shard(&self, what: &str) -> Result<(), HandlerError> {
+        self.setup("").require_one_shard(what).map_err(HandlerError::from)
     }
 
     /// Parses a handler's value as an argument of type `T`.
@@ -198,6 +211,9 @@ impl Context<'_> {
     /// exist, the packets are dropped.
     #[inline]
     pub fn emit(&mut self, port: usize, batch: Batch) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather_batch(to, batch);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.emit(connection, self.element.group(port), batch),
             None => self.drop_batch(batch, Reason::NO_OUTPUT),
@@ -213,6 +229,9 @@ impl Context<'_> {
     /// Emits a batch ahead of the batches with index `index` and above. It must be the last emission of a call.
     #[inline]
     pub fn emit_at(&mut self, index: usize, port: usize, batch: Batch) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather_batch(to, batch);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.emit_at(index, connection, self.element.group(port), batch),
             None => self.drop_batch(batch, Reason::NO_OUTPUT),
@@ -222,6 +241,9 @@ impl Context<'_> {
     /// Emits one packet. Consecutive packets share a batch where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, packet: Packet) {
+        if let Some(to) = self.element.gathering(port) {
+            return self.outputs.gather(to, packet);
+        }
         match self.element.connection(port) {
             Some(connection) => self.outputs.send(connection, self.element.group(port), packet),
             None => self.drop(packet, Reason::NO_OUTPUT),
@@ -437,6 +459,26 @@ impl Context<'_> {
         self.runtime.take_turns(self.element.index)
     }
 
+    /// The same for a source that sends at most one packet a turn: more than one also if other tasks take these packets from
+    /// queues, and nothing shows that the tasks do not alternate.
+    pub fn take_paced_turns(&self) -> usize {
+        self.runtime.take_paced_turns(self.element.index)
+    }
+
+    /// Further turns that a task, which took all that `take_paced_turns` gave, may take in the same call: some where many
+    /// outputs gather packets. What it has emitted so far is delivered. Only for elements that no packet is pushed to and that
+    /// no element pulls from.
+    pub fn more_turns(&mut self) -> usize {
+        self.runtime.more_turns(self.element.index, self.outputs)
+    }
+
+    /// For a queue: whether packets that arrive come from several turns of a source, after each of which another task would
+    /// have taken the packet of that turn away.
+    #[inline]
+    pub fn is_paced(&self) -> bool {
+        self.resources.is_paced.get()
+    }
+
     /// Sets timer number `timer` to a point of steady time, replacing an earlier setting. Timers due at the same time
     /// run in the order in which their spans began. Setting a timer again after it expired continues from the start of
     /// its span.
@@ -493,6 +535,32 @@ impl Context<'_> {
         self.runtime.write_handler(self.element.index, path, value)
     }
 
+    /// Writes a handler like [`write_handler`](Self::write_handler), unless the write is long: then it begins, and this
+    /// returns where. The caller calls [`continue_write`](Self::continue_write) between batches until it is done.
+    pub fn begin_write(&self, path: &str, value: String) -> Result<Option<HandlerTarget>, HandlerError> {
+        self.runtime.begin_write(self.element.index, path, value)
+    }
+
+    /// Continues a write that has begun. Returns its result when it is done.
+    pub fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+        self.runtime.continue_write(target)
+    }
+
+    /// Reads a handler of all shards as one value, or that of one shard; the path is resolved relative to this element.
+    pub fn read_shards(
+        &self,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError> {
+        self.runtime.read_shards(self.element.index, path, parameter, shard)
+    }
+
+    /// Writes a handler in all shards, as `write_handler` does in one.
+    pub fn write_shards(&self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.runtime.write_shards(self.element.index, path, value)
+    }
+
     /// Writes a handler once this call has ended; a failure is logged.
     pub fn defer_write(&self, path: &str, value: &str) {
         let write = DeferredWrite { from: self.element.index, path: path.into(), value: value.into() };
@@ -507,6 +575,11 @@ impl Context<'_> {
     /// Records a new configuration, without side effects.
     pub fn record_configuration(&self, config: &str) {
         self.element.record_config(config);
+    }
+
+    /// Records a new configuration without copying it, without side effects.
+    pub fn record_owned_configuration(&self, config: String) {
+        self.element.record_owned_config(config);
     }
 
     /// The text of the element's configuration.

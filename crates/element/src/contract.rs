@@ -78,6 +78,11 @@ pub trait Element: Sized + 'static {
         Ok(())
     }
 
+    /// Its handlers whose writes take so long that packets should not wait for them.
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        None
+    }
+
     /// Takes over the state of the old element of the same name and class, after `initialize`.
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
@@ -113,6 +118,12 @@ pub trait Element: Sized + 'static {
     /// Reports the packets that it holds. Each must be reported.
     fn waiting(&self, _waiting: &mut Waiting) {}
 
+    /// Whether the element keeps pace with a source that sends at most one packet a turn. A queue does if it is empty and can
+    /// take two packets, a task that pulls if each of its turns takes a packet where one waits.
+    fn keeps_pace(&self) -> bool {
+        false
+    }
+
     /// The state of flows that it keeps, for the box in which these go on.
     fn flow_states(&mut self) -> FlowKeeping<'_> {
         FlowKeeping::Nothing
@@ -120,6 +131,17 @@ pub trait Element: Sized + 'static {
 
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
+}
+
+/// Writes to handlers that are executed in steps between batches.
+pub trait LongWrites {
+    /// Begins a write. Returns whether it has begun: then it may have taken the value, because copying a long one takes long
+    /// too, and the writer calls `continue_write` between batches until that returns a result. Otherwise the writer calls
+    /// the handler at once.
+    fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &mut String) -> bool;
+
+    /// Continues the write that has begun, for some ten microseconds. Returns its result when it is done.
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>>;
 }
 
 impl Context<'_> {
@@ -163,9 +185,11 @@ pub trait DynElement: Any {
     fn swap_state(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
+    fn keeps_pace(&self) -> bool;
     fn flow_states(&mut self) -> FlowKeeping<'_>;
     fn cleanup(&mut self, cx: &mut Context);
     fn as_any(&mut self) -> &mut dyn Any;
@@ -262,6 +286,10 @@ impl<E: Element> DynElement for E {
         }
     }
 
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        Element::long_writes(self)
+    }
+
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         let mut infos = E::NUMBERED.as_ref().map_or_else(Vec::new, |numbered| numbered.infos(self));
         infos.append(&mut Element::more_handlers(self));
@@ -274,6 +302,10 @@ impl<E: Element> DynElement for E {
 
     fn waiting(&self, waiting: &mut Waiting) {
         Element::waiting(self, waiting);
+    }
+
+    fn keeps_pace(&self) -> bool {
+        Element::keeps_pace(self)
     }
 
     fn flow_states(&mut self) -> FlowKeeping<'_> {

@@ -12,6 +12,7 @@ use crate::class_info::ClassInfo;
 use crate::drops::DropCounters;
 use crate::fate::Fate;
 use crate::fate_counters::FateCounters;
+use crate::gathered::Gathering;
 use crate::random::RandomSequence;
 use crate::text;
 
@@ -24,6 +25,8 @@ pub struct ElementState {
     groups: Box<[u16]>,
     /// The router's number of the connection of output 0. Those of the other outputs follow.
     first_connection: u32,
+    /// Where each output gathers packets; empty if none does.
+    gatherings: Box<[Option<Gathering>]>,
     /// The number of connected outputs.
     outputs: u32,
     /// The element's index.
@@ -58,12 +61,12 @@ pub struct ElementDetails {
 
 impl ElementState {
     /// An element with a configuration text, two port counts, and the first connection and the order groups of its
-    /// outputs. `seed` is that of the router.
+    /// outputs, and where these gather packets. `seed` is that of the router.
     pub fn new(
         index: usize,
         (name, class, config): (&str, &'static ClassInfo, &str),
         ports: (usize, usize),
-        (first_connection, groups): (usize, Vec<u16>),
+        (first_connection, groups, gatherings): (usize, Vec<u16>, Vec<Option<Gathering>>),
         seed: u64,
     ) -> ElementState {
         let details = ElementDetails {
@@ -81,6 +84,7 @@ impl ElementState {
         };
         ElementState {
             groups: groups.into(),
+            gatherings: gatherings.into(),
             first_connection: first_connection as u32,
             outputs: ports.1 as u32,
             index,
@@ -92,6 +96,17 @@ impl ElementState {
     #[inline]
     pub fn connection(&self, port: usize) -> Option<u32> {
         (port < self.outputs()).then_some(self.first_connection + port as u32)
+    }
+
+    /// Where output `port` gathers packets, if it does.
+    #[inline]
+    pub fn gathering(&self, port: usize) -> Option<&Gathering> {
+        self.gatherings.get(port)?.as_ref()
+    }
+
+    /// The number of the split, if the element splits batches among outputs that gather; and whether it is closed.
+    pub fn split(&self) -> Option<(u32, bool)> {
+        self.gatherings.iter().flatten().find_map(|gathering| Some((gathering.split?, gathering.is_closed)))
     }
 
     /// The order group of output `port`.
@@ -134,7 +149,12 @@ impl ElementDetails {
 
     /// Records a new configuration, without side effects.
     pub fn record_config(&self, config: &str) {
-        *self.config.borrow_mut() = config.to_string();
+        self.record_owned_config(config.to_string());
+    }
+
+    /// Records a new configuration without copying it, without side effects.
+    pub fn record_owned_config(&self, config: String) {
+        *self.config.borrow_mut() = config;
         self.recordings.set(self.recordings.get().wrapping_add(1));
     }
 

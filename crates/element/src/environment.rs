@@ -8,6 +8,9 @@ use core::net::Ipv4Addr;
 
 use packet::{Batch, Pool, Timestamp};
 
+use crate::error::HandlerError;
+use crate::shard::DividedRange;
+
 /// A handle that can be watched for readiness: a number assigned by the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Descriptor(pub i32);
@@ -298,6 +301,20 @@ pub struct Terminal {
     pub output: bool,
 }
 
+/// The other shards of a configuration, as the first one reaches them. Each call waits until they are between two turns.
+pub trait OtherShards {
+    /// Reads a handler of each, in order.
+    fn read(&self, path: &str, parameter: &str) -> Vec<Result<String, HandlerError>>;
+    /// Writes a handler of each.
+    fn write(&self, path: &str, value: &str) -> Result<(), HandlerError>;
+    /// Prepares a new configuration in each, or in none.
+    fn prepare(&self, text: &str) -> Result<(), HandlerError>;
+    /// Drops what was prepared.
+    fn abort(&self);
+    /// Lets what was prepared take over, in all shards at once: returns when each is about to switch.
+    fn commit(&self);
+}
+
 /// The environment of a router. Facilities that it lacks fail with [`IoError::Unsupported`].
 pub trait Environment {
     /// Wall-clock time.
@@ -306,8 +323,16 @@ pub trait Environment {
     fn steady(&self) -> Timestamp;
     /// Random bits that differ between runs, unless the user asked for reproducible ones.
     fn seed(&self) -> u64;
+    /// The other shards, if this is the first of several.
+    fn others(&self) -> Option<&dyn OtherShards> {
+        None
+    }
     /// Announces a new configuration. It may replace the running one, and then opens the same devices in parallel.
     fn prepare(&self) {}
+    /// Spreads the packets of a range of addresses or ports over the shards, as [`Shard::owner`](crate::Shard::owner) says.
+    fn divide(&self, _range: DividedRange) -> Result<(), IoError> {
+        Err(IoError::Unsupported("translation in several shards"))
+    }
     /// Writes a line to the log.
     fn console(&self, text: &str);
     /// The terminal that the log goes to, if there is one.
@@ -364,6 +389,10 @@ pub trait Environment {
     /// Whether a descriptor can be read or written now, as requested.
     fn is_ready(&self, descriptor: Descriptor, read: bool, write: bool) -> bool {
         !self.wait(&[(descriptor, read, write)], Some(Timestamp::ZERO)).is_empty()
+    }
+    /// Bytes that the lookup structures of a rule set may take, unless its element is given another limit.
+    fn rule_memory(&self) -> usize {
+        4 << 20
     }
     /// Whether the router's tasks should yield the CPU now because others wait for it.
     fn is_turn_over(&self) -> bool {

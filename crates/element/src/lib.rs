@@ -32,6 +32,7 @@ mod fate;
 mod fate_counters;
 mod filter;
 mod flow_states;
+mod gathered;
 mod handler;
 mod handler_info;
 mod memory_file;
@@ -40,7 +41,9 @@ pub mod number_format;
 mod outputs;
 mod random;
 mod resources;
+mod resting;
 mod runtime;
+mod shard;
 mod signal;
 mod tap;
 pub mod text;
@@ -49,10 +52,12 @@ mod waiting;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{Class, UNKNOWN_CLASS};
-pub use class_info::{ArgumentInfo, ClassDocumentation, ClassInfo, Notifies, Phase};
+pub use class_info::{
+    ArgumentInfo, ClassDocumentation, ClassInfo, FlowUse, Notifies, Phase, ShardMode, Sharding,
+};
 pub use clock::Clock;
 pub use context::Context;
-pub use contract::{DynElement, Element};
+pub use contract::{DynElement, Element, LongWrites};
 pub use deferred::{Deferred, DeferredWrite};
 pub use driver::Driver;
 pub use drops::{DropCounters, UserReasons};
@@ -60,7 +65,8 @@ pub use element_derive::{Args, ArgumentGroup};
 pub use element_state::{ElementDetails, ElementState};
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
-    NextHop, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
+    NextHop, OtherShards, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal,
+    Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use fate::{Fate, FateCounts};
@@ -69,6 +75,7 @@ pub use filter::{Filter, Verdict};
 pub use flow_states::{
     FlowKeeping, FlowState, FlowStates, FlowTuple, FlowTuples, ImportError, MAX_FLOW_STATE,
 };
+pub use gathered::Gathering;
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 pub use memory_file::MemoryFile;
@@ -77,7 +84,9 @@ pub use outputs::Outputs;
 pub use random::{AdditiveRandom, RandomSequence, SharedRandom};
 pub use reason::Reason;
 pub use resources::{Resources, SetupRemark};
-pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
+pub use resting::Resting;
+pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals, WRITE_STEP};
+pub use shard::{DividedRange, Shard};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
 pub use value_hint::value_hint;

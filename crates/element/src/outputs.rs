@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 
 use packet::{Batch, MAX_BATCH, Packet};
 
+use crate::gathered::{Gathered, Gathering, Spread};
+
 /// The batches that wait for delivery, and spare ones.
 ///
 /// This is the stack of the router's depth-first delivery. The batches that the present call emits are on top, in the order of
@@ -12,6 +14,10 @@ use packet::{Batch, MAX_BATCH, Packet};
 ///
 /// Connections belong to groups. Packet order is preserved between the connections of a group, because an element reachable
 /// from several of them can observe it. Connections of different groups fill separate batches.
+///
+/// Some outputs gather packets instead (see [`Gathering`]). What they gathered behind a split is delivered when the stack is as
+/// high again as it was when the split was called; behind closed splits and at parts that never meet, when it is empty and the
+/// call that began it all has ended.
 #[derive(Default)]
 pub struct Outputs {
     waiting: Vec<Emission>,
@@ -20,6 +26,13 @@ pub struct Outputs {
     /// For each group the index in `waiting` of the batch being filled, plus one; or `UNTOUCHED` or `SEALED`.
     filling: Vec<u32>,
     spare: Vec<Batch>,
+    /// What outputs gather instead of emitting it.
+    gathered: Gathered,
+    /// The same behind closed splits, up to the end of the call.
+    closed: Gathered,
+    spread: Spread,
+    /// Whether the call will emit more after this delivery, so that gathering goes on where it may.
+    goes_on: bool,
     limit: usize,
 }
 
@@ -35,6 +48,8 @@ struct Emission {
 const UNTOUCHED: u32 = 0;
 /// The group's last batch was emitted whole and must not grow.
 const SEALED: u32 = u32::MAX;
+/// The group of a batch whose order does not matter.
+const NO_GROUP: u32 = u32::MAX;
 /// Number of spare batches that are kept, besides one for each group. Further ones are freed, so that a burst does not keep
 /// memory.
 const MAX_SPARE: usize = 64;
@@ -114,6 +129,55 @@ impl Outputs {
         *self.filling(group) = self.waiting.len() as u32;
     }
 
+    /// Gathers one packet.
+    #[inline]
+    pub fn gather(&mut self, to: &Gathering, packet: Packet) {
+        to.packets.set(to.packets.get() + 1);
+        let spare = || self.spare.pop().unwrap_or_else(Batch::with_capacity);
+        if to.split.is_some() {
+            let gathered = if to.is_closed { &mut self.closed } else { &mut self.gathered };
+            return gathered.batch(to, spare).push(packet);
+        }
+        let batch = self.spread.batch(to, spare);
+        batch.push(packet);
+        if batch.len() >= self.limit {
+            // A full batch goes on at once.
+            let batch = core::mem::take(batch);
+            self.waiting.push(Emission { connection: to.connection, group: NO_GROUP, batch });
+        }
+    }
+
+    /// Gathers a batch.
+    #[inline]
+    pub fn gather_batch(&mut self, to: &Gathering, mut batch: Batch) {
+        if !batch.is_empty() {
+            to.packets.set(to.packets.get() + batch.len() as u64);
+            let into = match to.split {
+                Some(_) if to.is_closed => self.closed.batch(to, Batch::new),
+                Some(_) => self.gathered.batch(to, Batch::new),
+                None => self.spread.batch(to, Batch::new),
+            };
+            if into.is_empty() {
+                *into = batch;
+                return;
+            }
+            into.append(&mut batch);
+        }
+        self.recycle(batch);
+    }
+
+    /// Sets whether the call will emit more after a delivery.
+    pub fn set_goes_on(&mut self, goes_on: bool) {
+        self.goes_on = goes_on;
+    }
+
+    /// Stamps packets that are about to arrive at an element that splits them among outputs that gather.
+    #[inline]
+    pub fn stamp(&mut self, (split, is_closed): (u32, bool), batch: &mut Batch) {
+        let gathered = if is_closed { &mut self.closed } else { &mut self.gathered };
+        gathered.stamp(split, batch.as_mut_slice(), self.waiting.len());
+    }
+
     /// Whether the present call emitted anything in the group.
     #[inline]
     pub fn has_emitted_in(&self, group: u32) -> bool {
@@ -147,7 +211,12 @@ impl Outputs {
     /// Takes the next batch to be delivered, with the number of its connection.
     #[inline]
     pub fn take_next(&mut self) -> Option<(u32, Batch)> {
-        let Emission { connection, batch, .. } = self.waiting.pop()?;
+        if let Some(gathered) = self.gathered.take(self.waiting.len()) {
+            return Some(gathered);
+        }
+        let Some(Emission { connection, batch, .. }) = self.waiting.pop() else {
+            return if self.goes_on { None } else { self.closed.take(0).or_else(|| self.spread.take()) };
+        };
         self.start = self.waiting.len();
         Some((connection, batch))
     }

@@ -3,7 +3,7 @@
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use packet::{Pool, Timestamp};
 
@@ -14,6 +14,7 @@ use crate::drops::UserReasons;
 use crate::environment::Environment;
 use crate::names::Names;
 use crate::random::SharedRandom;
+use crate::shard::Shard;
 use crate::tap::LogTap;
 
 /// A remark of an element during setup.
@@ -43,12 +44,16 @@ pub struct Resources {
     pub random: SharedRandom,
     /// The drop reasons that users' functions declared.
     pub user_reasons: UserReasons,
+    /// The shard that the router is.
+    pub shard: Shard,
     /// The driver.
     pub driver: Driver,
     /// Calls that wait until the current call has ended.
     pub deferred: Deferred,
     /// The remarks of elements during setup that were not reported yet.
     pub remarks: RefCell<Vec<SetupRemark>>,
+    /// Whether a source takes several turns, after each of which others would have emptied the queues that it fills.
+    pub is_paced: Cell<bool>,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
 }
@@ -63,9 +68,11 @@ impl Resources {
             names: Names::new(),
             random: SharedRandom::default(),
             user_reasons: UserReasons::default(),
+            shard: Shard::ONLY,
             driver: Driver::default(),
             deferred: Deferred::default(),
             remarks: RefCell::default(),
+            is_paced: Cell::new(false),
             taps: RefCell::default(),
         }
     }

@@ -26,6 +26,9 @@ pub struct HandlerTarget {
     pub handler: String,
 }
 
+/// The longest time for which a write in steps keeps packets waiting. The last step may exceed it by some ten microseconds.
+pub const WRITE_STEP: Timestamp = Timestamp::from_micros(100);
+
 /// The router, as an element sees it through [`Context`](crate::Context). Elements are identified by index.
 pub trait Runtime: Ports + Scheduler + Signals + Handlers + Elements {}
 
@@ -61,6 +64,11 @@ pub trait Scheduler {
     fn set_tickets(&self, element: usize, tickets: u32);
     /// How many consecutive turns the task may take at once: 1 unless it is the only task.
     fn take_turns(&self, element: usize) -> usize;
+    /// The same for a source that sends at most one packet a turn: several also if other tasks take these from queues.
+    fn take_paced_turns(&self, element: usize) -> usize;
+    /// Further turns that the only task may take in the same call, after what it has emitted so far is delivered; 0 if there is
+    /// no use in that, or something else has to run first.
+    fn more_turns(&self, element: usize, outputs: &mut Outputs) -> usize;
     /// Sets a timer to a point of steady time.
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
     /// Sets a timer to expire at `at`, the end of a span that begins now.
@@ -89,6 +97,26 @@ pub trait Handlers {
     fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
     /// Writes a handler at once; fails if its element is being called.
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
+    /// Begins a write that may take steps. Returns where, if it has not been executed at once: then `continue_write` must be
+    /// called between batches until it returns a result.
+    fn begin_write(
+        &self,
+        from: usize,
+        path: &str,
+        value: String,
+    ) -> Result<Option<HandlerTarget>, HandlerError>;
+    /// Continues a write that has begun, for at most [`WRITE_STEP`]. Returns its result when it is done.
+    fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>>;
+    /// Reads a handler of all shards as one value, or that of one shard.
+    fn read_shards(
+        &self,
+        from: usize,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError>;
+    /// Writes a handler in all shards.
+    fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     /// The handlers of an element, or with `None` of the router.

@@ -8,14 +8,18 @@ use alloc::vec::Vec;
 pub fn split_arguments(config: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut rest = config;
-    while !rest.is_empty() {
-        let (argument, end) = uncommented(rest, true);
-        if !argument.is_empty() || end < rest.len() {
-            arguments.push(argument);
-        }
-        rest = rest.get(end + 1..).unwrap_or("");
+    while let Some(argument) = next_argument(&mut rest) {
+        arguments.push(argument);
     }
     arguments
+}
+
+/// Takes the next argument from a configuration, as [`split_arguments`] does.
+pub fn next_argument(rest: &mut &str) -> Option<String> {
+    let (argument, end) = uncommented(rest, true);
+    let is_argument = !argument.is_empty() || end < rest.len();
+    *rest = rest.get(end + 1..).unwrap_or("");
+    is_argument.then_some(argument)
 }
 
 /// Removes comments and surrounding spaces; a comment between words becomes one space.

@@ -1,5 +1,6 @@
 //! The packet buffers of a box's ports, while they are in no ring.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use boundary::{BufferLeases, Descriptor, PoolLayout};
 use core::ops::Range;
@@ -13,15 +14,60 @@ pub(crate) struct PoolExhausted(pub(crate) usize);
 /// A ring has a buffer in every slot. A box that keeps the buffer of a received packet leaves a spare one in its place.
 /// Spare buffers come from freed packets, and from free slots of the transmit rings, from which they are borrowed
 /// before packets fill these slots.
+///
+/// If the ports have several ring pairs, the buffers of each pair stay in the rings of that pair: each thread of the host
+/// has a pool of its own.
 pub(crate) struct Buffers {
     leases: BufferLeases,
+    /// Spare buffers of the pair that is served.
     spares: Vec<u32>,
+    /// Spare buffers of the other pairs.
+    others: Vec<Vec<u32>>,
+    /// The pair that is served.
+    pair: u8,
+    /// The pair from whose ring each buffer was taken last; empty if there is one pair only.
+    origins: Vec<u8>,
 }
 
 impl Buffers {
-    /// Buffers without spare ones.
-    pub(crate) fn new(leases: BufferLeases) -> Buffers {
-        Buffers { leases, spares: Vec::new() }
+    /// Buffers without spare ones, for ports with this number of ring pairs.
+    pub(crate) fn new(leases: BufferLeases, pairs: usize) -> Buffers {
+        let origins = if pairs > 1 { vec![0; leases.buffers() as usize] } else { Vec::new() };
+        let others = if pairs > 1 { vec![Vec::new(); pairs] } else { Vec::new() };
+        Buffers { leases, spares: Vec::new(), others, pair: 0, origins }
+    }
+
+    /// Serves a pair from now on: spare buffers are its own.
+    #[inline]
+    pub(crate) fn serve(&mut self, pair: u8) {
+        if pair != self.pair {
+            for other in [self.pair, pair] {
+                if let Some(spares) = self.others.get_mut(usize::from(other)) {
+                    core::mem::swap(spares, &mut self.spares);
+                }
+            }
+            self.pair = pair;
+        }
+    }
+
+    /// The pair through which a packet came, or the one that is served for a packet that came through none.
+    #[inline]
+    pub(crate) fn pair_of(&self, packet: &Packet) -> u8 {
+        let buffer = self.leases.buffer_of(packet.data());
+        let origin = buffer.and_then(|buffer| self.origins.get(buffer as usize));
+        origin.copied().unwrap_or(self.pair)
+    }
+
+    /// Adds the buffer of a freed packet to the spare ones of its pair.
+    #[inline]
+    fn keep(&mut self, buffer: Option<u32>) {
+        let Some(buffer) = buffer else { return };
+        match self.origins.get(buffer as usize) {
+            Some(pair) if *pair != self.pair => {
+                self.others.get_mut(usize::from(*pair)).into_iter().for_each(|spares| spares.push(buffer));
+            }
+            _ => self.spares.push(buffer),
+        }
     }
 
     /// Makes buffers of freed packets spare until there are `wanted` of them.
@@ -29,7 +75,8 @@ impl Buffers {
         while self.spares.len() < wanted
             && let Some(bytes) = packets.take_returned()
         {
-            self.spares.extend(self.leases.end_lease(bytes));
+            let buffer = self.leases.end_lease(bytes);
+            self.keep(buffer);
         }
     }
 
@@ -70,6 +117,9 @@ impl Buffers {
         packets: &packet::Pool,
     ) -> Option<Result<Packet, PoolExhausted>> {
         let (bytes, range) = self.leases.lease(packet)?;
+        if let Some(origin) = self.origins.get_mut(packet.buffer as usize) {
+            *origin = self.pair;
+        }
         let length = range.len();
         Some(packets.lend(bytes, range).map_err(|bytes| {
             self.spares.extend(self.leases.end_lease(bytes));

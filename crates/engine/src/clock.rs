@@ -78,6 +78,7 @@ mod tests {
             seeds: [0; 4],
             regions: Vec::new(),
             ports: Vec::new(),
+            pairs: 1,
         })
     }
 

@@ -55,7 +55,8 @@ impl BoxContext {
         registry: Registry,
         events: Events,
     ) -> Result<BoxContext, EngineError> {
-        let ports = info.ports.iter().enumerate();
+        let pairs = (info.pairs as usize).max(1);
+        let ports = info.ports.chunks(pairs).enumerate();
         let ports = ports.map(|(number, info)| Port::new(pages, info).ok_or(EngineError::Port(number)));
         // Half of the heap is for packets; configurations, tables and files use the rest.
         let packets = match platform.heap_use().size {
@@ -65,7 +66,7 @@ impl BoxContext {
         Ok(BoxContext {
             clock: Clock::new(info),
             ports: ports.collect::<Result<_, _>>()?,
-            buffers: RefCell::new(Buffers::new(leases)),
+            buffers: RefCell::new(Buffers::new(leases, pairs)),
             files: RefCell::default(),
             events: RefCell::new(events),
             destinations: RefCell::default(),
@@ -86,7 +87,7 @@ impl BoxContext {
     pub(crate) fn set_boot_info(&self, info: &BootInfo) {
         self.clock.set(info);
         self.seeds.set((info.seeds, 0));
-        for (port, info) in self.ports.iter().zip(&info.ports) {
+        for (port, info) in self.ports.iter().zip(info.ports.iter().step_by((info.pairs as usize).max(1))) {
             port.set_mac(info);
         }
     }

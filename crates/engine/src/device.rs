@@ -90,6 +90,25 @@ fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
 }
 
 impl PortDevice {
+    /// Takes packets out of the rings of a port, from each pair in its turn.
+    fn receive_all(
+        &self,
+        port: &Port,
+        pool: &Pool,
+        most: usize,
+        into: &mut Batch,
+    ) -> Result<(), CorruptIndex> {
+        let before = into.len();
+        for _ in 0..port.pairs() {
+            let taken = into.len() - before;
+            if taken >= most {
+                break;
+            }
+            self.receive_batch(port, pool, most - taken, into)?;
+        }
+        Ok(())
+    }
+
     /// Takes packets out of a ring, after collecting spare buffers to leave in their place.
     fn receive_batch(
         &self,
@@ -99,17 +118,19 @@ impl PortDevice {
         into: &mut Batch,
     ) -> Result<(), CorruptIndex> {
         let context = &self.context;
-        let waiting = port.waiting(most)?;
+        let pair = port.next_pair();
+        let waiting = port.waiting(pair, most)?;
         if waiting == 0 {
             return Ok(());
         }
         let mut buffers = context.buffers.borrow_mut();
+        buffers.serve(pair);
         buffers.reclaim(waiting, pool);
         for port in &context.ports {
             if buffers.spare_count() >= waiting {
                 break;
             }
-            port.borrow_spares(waiting, &mut buffers)?;
+            port.borrow_spares(pair, waiting, &mut buffers)?;
         }
         // Packets without a spare buffer would be copied. They can wait for the next visit, when these packets have
         // left.
@@ -118,7 +139,7 @@ impl PortDevice {
         } else {
             waiting.min(buffers.spare_count())
         };
-        port.receive(&mut buffers, pool, waiting, context.now(), into)?;
+        port.receive(pair, &mut buffers, pool, waiting, context.now(), into)?;
         self.publish(port);
         Ok(())
     }
@@ -140,7 +161,7 @@ impl Device for PortDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = into.len();
-        self.receive_batch(port, pool, most, into).map_err(|corrupt| self.ring_error(corrupt))?;
+        self.receive_all(port, pool, most, into).map_err(|corrupt| self.ring_error(corrupt))?;
         self.context.quota.count_received(into.len() - before);
         Ok(())
     }

@@ -8,13 +8,14 @@ use crate::events::Events;
 use crate::own_writes::OwnWriteReports;
 use crate::prepared_writes::PreparedWrites;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
     BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
     StatusPage, control,
 };
-use router::{Account, Registry};
+use router::{Account, LongWrite, Registry};
 
 /// The program of a box.
 pub struct Engine {
@@ -28,6 +29,8 @@ pub struct Engine {
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
     pub(crate) prepared: PreparedWrites,
+    /// A write that goes on in steps: the number of its request, and the configuration.
+    pub(crate) long_write: Option<(u32, String, LongWrite)>,
     pub(crate) own_writes: OwnWriteReports,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
@@ -65,6 +68,7 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             prepared: PreparedWrites::default(),
+            long_write: None,
             own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),
             past: Account::default(),

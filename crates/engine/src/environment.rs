@@ -3,6 +3,7 @@
 use crate::context::BoxContext;
 use crate::device;
 use crate::files::{self, LogWriter, OutputFile};
+use crate::limits::{MAX_RULE_MEMORY, RULE_MEMORY_HEAP_SHARE};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -72,6 +73,13 @@ impl Environment for BoxEnvironment {
         let ready =
             watched.iter().filter(|(descriptor, read, write)| self.is_ready(*descriptor, *read, *write));
         ready.map(|(descriptor, ..)| *descriptor).collect()
+    }
+
+    fn rule_memory(&self) -> usize {
+        match self.context.platform.heap_use().size {
+            0 => MAX_RULE_MEMORY,
+            heap => MAX_RULE_MEMORY.min(heap / RULE_MEMORY_HEAP_SHARE),
+        }
     }
 
     fn is_turn_over(&self) -> bool {

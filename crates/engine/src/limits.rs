@@ -21,6 +21,11 @@ pub(crate) const OWN_WRITES_INTERVAL: Timestamp = Timestamp::from_millis(100);
 pub(crate) const MAX_EVENT_BACKLOG: usize = 1 << 20;
 pub(crate) const EVENT_BACKLOG_HEAP_SHARE: usize = 16;
 
+/// Bytes that the lookup structures of a rule set may take, and their maximum share of the heap. Compiling them takes as
+/// much again. Stops one rule set from filling the heap that the others and the packets need.
+pub(crate) const MAX_RULE_MEMORY: usize = 4 << 20;
+pub(crate) const RULE_MEMORY_HEAP_SHARE: usize = 8;
+
 /// Bytes that are written to a file in one event.
 pub(crate) const MAX_OUTPUT_CHUNK: usize = 3_584;
 

@@ -1,4 +1,7 @@
-//! A port of the box: its two rings and their users.
+//! A port of the box: its rings and their users.
+//!
+//! A port has a pair of rings for each thread of the host that switches. All of them are served in turn, and a packet leaves
+//! through the pair with the number of the one through which it came: so the flow stays in its thread.
 //!
 //! A packet is processed in the buffer in which it arrived, and leaves in it through another port; the ring that it
 //! arrived on gets another buffer. If there is no spare buffer, or if a packet is not in a buffer of the ports, its
@@ -7,6 +10,7 @@
 use crate::buffers::{Buffers, PoolExhausted};
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
+use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
 use boundary::{
     Answer, CACHE_LINE, Consumer, CorruptIndex, Descriptor, Mapped, NEAR_PREFETCH, Platform, PortInfo,
@@ -46,10 +50,17 @@ struct SideUser {
     is_shared: bool,
 }
 
-/// A port of the box.
-pub(crate) struct Port {
+/// The two rings between the box and one thread of the host.
+struct RingPair {
     receive: RefCell<Consumer<Mapped>>,
     transmit: RefCell<Producer<Mapped>>,
+}
+
+/// A port of the box.
+pub(crate) struct Port {
+    pairs: Vec<RingPair>,
+    /// The pair that packets are taken from next.
+    turn: Cell<usize>,
     /// The number of slots of each ring.
     slots: u32,
     stats: Cell<PortStats>,
@@ -62,12 +73,19 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// The port that a boot info describes, or `None` if its rings are outside `pages`.
-    pub(crate) fn new(pages: &Mapped, info: &PortInfo) -> Option<Port> {
-        let ring = |offset: u32| pages.part(offset as usize, info.slots.bytes());
+    /// The port that a boot info describes by its ring pairs, or `None` if its rings are outside `pages`.
+    pub(crate) fn new(pages: &Mapped, pairs: &[PortInfo]) -> Option<Port> {
+        let pair = |info: &PortInfo| {
+            let ring = |offset: u32| pages.part(offset as usize, info.slots.bytes());
+            Some(RingPair {
+                receive: RefCell::new(Consumer::new(ring(info.receive)?, info.slots).ok()?),
+                transmit: RefCell::new(Producer::new(ring(info.transmit)?, info.slots).ok()?),
+            })
+        };
+        let info = pairs.first()?;
         Some(Port {
-            receive: RefCell::new(Consumer::new(ring(info.receive)?, info.slots).ok()?),
-            transmit: RefCell::new(Producer::new(ring(info.transmit)?, info.slots).ok()?),
+            pairs: pairs.iter().map(pair).collect::<Option<_>>()?,
+            turn: Cell::new(0),
             slots: info.slots.count(),
             stats: Cell::default(),
             no_buffer: Cell::default(),
@@ -137,17 +155,32 @@ impl Port {
         }
     }
 
-    /// Takes at most `most` packets out of the ring. `publish` returns their slots to the host, before anything else is
+    /// The number of ring pairs.
+    pub(crate) fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The pair whose turn it is.
+    #[inline]
+    pub(crate) fn next_pair(&self) -> u8 {
+        let pair = self.turn.get();
+        self.turn.set(if pair + 1 < self.pairs.len() { pair + 1 } else { 0 });
+        pair as u8
+    }
+
+    /// Takes at most `most` packets out of the ring of a pair. `publish` returns their slots to the host, before anything else is
     /// done, so that it can reuse them.
     pub(crate) fn receive(
         &self,
+        pair: u8,
         buffers: &mut Buffers,
         pool: &packet::Pool,
         most: usize,
         now: Timestamp,
         into: &mut Batch,
     ) -> Result<(), CorruptIndex> {
-        let mut ring = self.receive.borrow_mut();
+        let Some(rings) = self.pairs.get(usize::from(pair)) else { return Ok(()) };
+        let mut ring = rings.receive.borrow_mut();
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let count = ring.available(most)?.min(most);
         let (mac, mut stats) = (self.mac.get(), self.stats.get());
@@ -180,16 +213,23 @@ impl Port {
         Ok(())
     }
 
-    /// The number of packets that can be received now, at most `most`.
-    pub(crate) fn waiting(&self, most: usize) -> Result<usize, CorruptIndex> {
+    /// The number of packets that can be received from a pair now, at most `most`.
+    pub(crate) fn waiting(&self, pair: u8, most: usize) -> Result<usize, CorruptIndex> {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        Ok(self.receive.borrow_mut().available(most)?.min(most) as usize)
+        let Some(rings) = self.pairs.get(usize::from(pair)) else { return Ok(0) };
+        Ok(rings.receive.borrow_mut().available(most)?.min(most) as usize)
     }
 
-    /// Borrows buffers from free slots of the transmit ring until `wanted` are spare. Some slots keep theirs, for
+    /// Borrows buffers from free slots of the transmit ring of a pair until `wanted` are spare. Some slots keep theirs, for
     /// packets that are copied.
-    pub(crate) fn borrow_spares(&self, wanted: usize, buffers: &mut Buffers) -> Result<(), CorruptIndex> {
-        let mut ring = self.transmit.borrow_mut();
+    pub(crate) fn borrow_spares(
+        &self,
+        pair: u8,
+        wanted: usize,
+        buffers: &mut Buffers,
+    ) -> Result<(), CorruptIndex> {
+        let Some(rings) = self.pairs.get(usize::from(pair)) else { return Ok(()) };
+        let mut ring = rings.transmit.borrow_mut();
         let missing = wanted.saturating_sub(buffers.spare_count()) as u32;
         let borrowed = ring.borrowed();
         let free = ring.free(borrowed + missing)?.saturating_sub(borrowed);
@@ -200,16 +240,41 @@ impl Port {
         Ok(())
     }
 
-    /// Puts packets from the front of `batch` into the ring, to be published by `publish`. Packets that find no room stay
-    /// in `batch`.
+    /// Puts packets from `batch` into the rings of the pairs through which they came, to be published by `publish`. Packets
+    /// that find no room stay in `batch`.
     pub(crate) fn send(
         &self,
         buffers: &mut Buffers,
         batch: &mut Batch,
         answer: Answer,
     ) -> Result<(), CorruptIndex> {
+        if self.pairs.len() == 1 {
+            return self.send_through(0, buffers, batch, answer);
+        }
+        let (mut run, mut left) = (Batch::default(), Batch::default());
+        while let Some(pair) = batch.iter().next().map(|first| buffers.pair_of(first)) {
+            let others = batch.iter().take_while(|packet| buffers.pair_of(packet) == pair);
+            let count = others.count();
+            batch.drain_front(count).for_each(|packet| run.push(packet));
+            buffers.serve(pair);
+            self.send_through(pair, buffers, &mut run, answer)?;
+            left.append(&mut run);
+        }
+        *batch = left;
+        Ok(())
+    }
+
+    /// Puts packets from the front of `batch` into the ring of a pair. Packets that find no room stay in `batch`.
+    fn send_through(
+        &self,
+        pair: u8,
+        buffers: &mut Buffers,
+        batch: &mut Batch,
+        answer: Answer,
+    ) -> Result<(), CorruptIndex> {
         let meta = answer.to_meta();
-        let mut ring = self.transmit.borrow_mut();
+        let Some(rings) = self.pairs.get(usize::from(pair)) else { return Ok(()) };
+        let mut ring = rings.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let wished = wanted.saturating_add(ring.borrowed());
         let room = ring.free(wished)?.min(wanted) as usize;
@@ -262,10 +327,13 @@ impl Port {
 
     /// Publishes received or sent packets to the host, and wakes it if it sleeps.
     pub(crate) fn publish(&self, side: Side, platform: &dyn Platform) {
-        let rings = match side {
-            Side::Receive => self.receive.borrow_mut().release(),
-            Side::Transmit => self.transmit.borrow_mut().publish(),
-        };
+        let mut rings = false;
+        for pair in &self.pairs {
+            rings |= match side {
+                Side::Receive => pair.receive.borrow_mut().release(),
+                Side::Transmit => pair.transmit.borrow_mut().publish(),
+            };
+        }
         if rings {
             platform.ring_host();
         }
@@ -277,31 +345,45 @@ impl Port {
         self.stats.set(PortStats { full_drops: stats.full_drops + count, ..stats });
     }
 
-    /// Whether there is a packet, or enough room.
+    /// Whether there is a packet at any pair, or enough room at all.
     pub(crate) fn is_ready(&self, side: Side) -> Result<bool, CorruptIndex> {
-        Ok(match side {
-            Side::Receive => self.receive.borrow_mut().available(1)? > 0,
-            Side::Transmit => {
-                let mut ring = self.transmit.borrow_mut();
-                let wanted = (ring.borrowed() + self.slots / WRITABLE_SHARE).min(self.slots);
-                ring.free(wanted)? >= wanted
+        for pair in &self.pairs {
+            match side {
+                Side::Receive if pair.receive.borrow_mut().available(1)? > 0 => return Ok(true),
+                Side::Receive => {}
+                Side::Transmit => {
+                    let mut ring = pair.transmit.borrow_mut();
+                    let wanted = (ring.borrowed() + self.slots / WRITABLE_SHARE).min(self.slots);
+                    if ring.free(wanted)? < wanted {
+                        return Ok(false);
+                    }
+                }
             }
-        })
+        }
+        Ok(side == Side::Transmit)
     }
 
     /// Prepares for sleep until [`is_ready`](Self::is_ready). Returns false if it is ready already; the box must then
     /// not sleep.
     pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, CorruptIndex> {
-        match side {
-            Side::Receive => self.receive.borrow_mut().prepare_sleep(),
-            Side::Transmit => self.transmit.borrow_mut().prepare_sleep_for(self.slots / WRITABLE_SHARE),
+        let mut sleeps = side == Side::Receive;
+        for pair in &self.pairs {
+            match side {
+                Side::Receive => sleeps &= pair.receive.borrow_mut().prepare_sleep()?,
+                Side::Transmit => {
+                    sleeps |= pair.transmit.borrow_mut().prepare_sleep_for(self.slots / WRITABLE_SHARE)?;
+                }
+            }
         }
+        Ok(sleeps)
     }
 
     /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     pub(crate) fn end_sleep(&self) {
-        self.receive.borrow().end_sleep();
-        self.transmit.borrow().end_sleep();
+        for pair in &self.pairs {
+            pair.receive.borrow().end_sleep();
+            pair.transmit.borrow().end_sleep();
+        }
     }
 }
 

@@ -11,10 +11,11 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_PREPARED_WRITES;
-use boundary::{DecodeError, Event, RefusedWrite, Reply, Request, Stats};
+use boundary::{DecodeError, Event, Message, RefusedWrite, Reply, Request, Stats};
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason};
+use router::BegunWrite;
 
 /// Why a request failed.
 enum RequestError {
@@ -78,23 +79,73 @@ impl From<HandlerError> for RequestError {
 impl Engine {
     /// Serves pending requests. Returns whether there were any.
     pub(crate) fn serve(&mut self) -> Result<bool, EngineError> {
-        let mut served = false;
-        while let Some(message) = self.inbox.poll(&mut self.requests)? {
-            let answer = match Request::decode(&message) {
-                Ok(request) => self.answer(&request),
-                Err(error) => Err(RequestError::Decode(error)),
-            };
-            let reply = match &answer {
-                Ok(value) => Reply::Done(value).encode(message.number),
-                Err(error) => error.encode(message.number),
-            };
-            self.outbox.push(reply);
+        let mut served = self.continue_write();
+        // Requests are executed in order, so those behind a long write wait for it.
+        while self.long_write.is_none()
+            && let Some(message) = self.inbox.poll(&mut self.requests)?
+        {
             served = true;
+            let number = message.number;
+            let answer = self.answer(message);
+            if let Some(answer) = answer.transpose() {
+                self.reply(number, &answer);
+            }
         }
         if self.requests.release() {
             self.context.platform.ring_mailbox();
         }
         Ok(served)
+    }
+
+    fn reply(&mut self, number: u32, answer: &Result<Vec<u8>, RequestError>) {
+        self.outbox.push(match answer {
+            Ok(value) => Reply::Done(value).encode(number),
+            Err(error) => error.encode(number),
+        });
+    }
+
+    /// Writes a handler. Returns nothing if the write goes on in steps; then the reply follows later.
+    fn write(
+        &mut self,
+        (number, name, handler): (u32, &str, &str),
+        value: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, RequestError> {
+        let value = String::from_utf8(value).map_err(|_| RequestError::NotText)?;
+        match self.configuration(name)?.router.begin_write(handler, value)? {
+            BegunWrite::Done(written) => Ok(Some(for_mailbox(written).encode())),
+            BegunWrite::Long(write) => {
+                self.long_write = Some((number, name.into(), write));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Continues a long write, and replies when it is done. Returns whether there is one.
+    #[inline]
+    fn continue_write(&mut self) -> bool {
+        let is_any = self.long_write.is_some();
+        if is_any {
+            self.continue_long_write();
+        }
+        is_any
+    }
+
+    #[cold]
+    fn continue_long_write(&mut self) {
+        let Some((number, name, write)) = self.long_write.take() else { return };
+        let answer = match self.configuration(&name) {
+            Ok(configuration) => match configuration.router.continue_write(&write) {
+                Some(result) => {
+                    result.map(|written| for_mailbox(written).encode()).map_err(RequestError::from)
+                }
+                None => {
+                    self.long_write = Some((number, name, write));
+                    return;
+                }
+            },
+            Err(error) => Err(error),
+        };
+        self.reply(number, &answer);
     }
 
     /// Sends replies and events, as far as there is room.
@@ -106,10 +157,11 @@ impl Engine {
         Ok(())
     }
 
+    /// The answer to a request; `None` if it follows later.
     #[cold]
     #[inline(never)]
-    fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
-        match *request {
+    fn answer(&mut self, message: Message) -> Result<Option<Vec<u8>>, RequestError> {
+        let answer = match Request::decode(&message).map_err(RequestError::Decode)? {
             Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
             Request::Destinations { names } => {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
@@ -136,8 +188,12 @@ impl Engine {
                 Ok(self.configuration(name)?.router.read(handler, text(argument)?)?.into_bytes())
             }
             Request::Write { name, handler, value } => {
-                let written = self.configuration(name)?.router.write_watched(handler, text(value)?)?;
-                Ok(for_mailbox(written).encode())
+                let (number, name, handler) = (message.number, String::from(name), String::from(handler));
+                // The value is the end of the message. It may be long, and is not copied.
+                let start = message.payload.len().saturating_sub(value.len());
+                let mut value = message.payload;
+                value.drain(..start);
+                return self.write((number, &name, &handler), value);
             }
             Request::Prepare { name, handler, value } => match self.prepared.add(name, handler, text(value)?)
             {
@@ -166,7 +222,8 @@ impl Engine {
             Request::ImportFlows { states } => {
                 flow_states::import(self, states).map_err(RequestError::Decode)
             }
-        }
+        };
+        answer.map(Some)
     }
 
     /// The text, or that of the image if it is empty.

@@ -604,3 +604,22 @@ fn reports_of_own_writes_are_limited() {
     assert_eq!(reports.len(), 65);
     assert_eq!(reports.last().unwrap(), "many and 6 more");
 }
+
+#[test]
+fn rules_are_replaced_between_batches() {
+    let mut test_box = TestBox::new(2, 64);
+    let allow = "FromDevice(0) -> Strip(14) -> MarkIPHeader -> f :: IPFilter(allow all) -> ToDevice(1);";
+    test_box.install("", allow).unwrap();
+    let rule = |number| format!("deny src 10.0.{}.{}, ", number / 200, number % 200);
+    let rules = (0..400).map(rule).collect::<String>() + "deny all";
+    let replies = test_box.call_all(&[
+        Request::Write { name: "", handler: "f.rules", value: rules.as_bytes() },
+        Request::Read { name: "", handler: "f.rules", argument: b"" },
+    ]);
+    let written = Written { effect: WriteEffect::Setting, in_config: true };
+    assert_eq!(replies, [Ok(written.encode()), Ok(rules.into_bytes())]);
+    test_box.send(0, &frames(10, 60));
+    test_box.settle();
+    assert_eq!(test_box.stats().drops, [("denied".to_string(), 10)]);
+    assert_eq!(test_box.receive(1).len(), 0);
+}

@@ -41,8 +41,10 @@ pub use serve::{serve, serve_agent};
 pub struct Settings {
     /// The image that boxes run.
     pub image: &'static [u8],
-    /// Threads that run virtual machines. 0: one per processor, except one that the switches use.
+    /// Threads that run virtual machines. 0: one per processor, except those that the switches use.
     pub workers: usize,
+    /// Threads that switch packets: 1 to 8. Each box has as many ring pairs at each of its ports.
+    pub switch_threads: usize,
     /// Other fabrics use the same processors: idle threads sleep at once, instead of polling for packets for a moment.
     pub shares_processors: bool,
 }

@@ -155,3 +155,6 @@ pub(crate) const MAX_UNREGISTERED: usize = 32;
 
 /// Messages of one function between two looks. Further ones are dropped and counted: they must not keep the others waiting.
 pub(crate) const MAX_FUNCTION_MESSAGES: u32 = 1024;
+
+/// Maximum sleep of a switch thread. Its only use is to recover if a box's process loses a wake-up.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);

@@ -17,7 +17,7 @@ const STORE: StoreIdentity = [7; 16];
 
 fn fabric() -> Fabric {
     Fabric::start(
-        &Settings { image: image::PROBE, workers: 1, shares_processors: false },
+        &Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads: 1 },
         HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
         STORE,
     )

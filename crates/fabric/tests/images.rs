@@ -16,7 +16,8 @@ const STORE: StoreIdentity = [7; 16];
 
 /// A fabric whose own image runs configurations.
 fn client() -> Arc<Client> {
-    let settings = Settings { image: image::CLICKBOX, workers: 1, shares_processors: false };
+    let settings =
+        Settings { image: image::CLICKBOX, workers: 1, shares_processors: false, switch_threads: 1 };
     let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
     let fabric = Fabric::start(&settings, host, STORE).unwrap();
     let (near, far) = Channel::pair().unwrap();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 fn fabric() -> Arc<Client> {
     let fabric = Fabric::start(
-        &Settings { image: image::PROBE, workers: 1, shares_processors: false },
+        &Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads: 1 },
         HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
         [7; 16],
     )

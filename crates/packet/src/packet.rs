@@ -174,6 +174,18 @@ impl Packet {
         }
     }
 
+    /// The packet's place in the order of those that were stamped with it; meaningless otherwise.
+    #[inline]
+    pub fn stamp(&self) -> u32 {
+        self.slot().stamp
+    }
+
+    /// Sets the packet's place in an order that is to be restored.
+    #[inline]
+    pub fn set_stamp(&mut self, stamp: u32) {
+        self.slot_mut().stamp = stamp;
+    }
+
     /// Another packet with a copy of the bytes; `None` if the pool is exhausted.
     #[inline]
     pub fn copy(&self) -> Option<Packet> {
@@ -203,6 +215,7 @@ impl Packet {
             (*to).device = from.device;
             (*to).kind = from.kind;
             (*to).timestamp = from.timestamp;
+            (*to).stamp = from.stamp;
             (*to).annotations = from.annotations;
         }
     }

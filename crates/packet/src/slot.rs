@@ -41,8 +41,10 @@ pub(crate) struct Slot {
     pub(crate) pool: *const PoolState,
     pub(crate) annotations: [u8; annotation::SIZE],
     pub(crate) own_capacity: u32,
+    /// The packet's place in an order that the router restores.
+    pub(crate) stamp: u32,
     /// Explicit padding: every byte of the header is initialised, so it can be copied as bytes.
-    pub(crate) unused: [u32; 3],
+    pub(crate) unused: [u32; 2],
 }
 
 /// Where a slot and its bytes are allocated.
@@ -60,7 +62,7 @@ pub(crate) enum BufferHome {
 pub(crate) const HEADER: usize = size_of::<Slot>();
 /// An odd number of cache lines, so that the headers of neighbouring slots fall into different cache sets.
 const STRIDE: usize = HEADER + CAPACITY;
-const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 12);
+const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 8);
 const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
 /// The state shared by a pool's handles and its packets.

@@ -357,4 +357,7 @@ reasons! {
     HANDOVER_FULL "handover_full":
         "Too many frames waited while the state of their flows was handed over to another instance.",
         "Scale services in when there is less traffic.";
+    THREAD_FULL "thread_full":
+        "Another switch thread had no room for the frame, which belongs to one of its flows or ports.",
+        "Use more switch threads, or give them processors that nothing else uses.";
 }

@@ -10,8 +10,8 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
-    SetupRemark, value_hint,
+    Arguments, Clock, ElementState, Environment, Gathering, HandlerError, Message, Resources, Resting, Setup,
+    SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -20,13 +20,16 @@ use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
-use crate::hookup::{Hookup, hook_up};
+use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
+use crate::join;
 use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::options::Options;
 use crate::order;
 use crate::own_writes::OwnWrites;
+use crate::pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
+use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
 
 impl RouterState {
@@ -44,6 +47,10 @@ impl RouterState {
         let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
             return Err(problems);
         };
+        sharding::check(&graph, &hookup, &options, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         environment.prepare();
         let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
         state.configure(&mut problems);
@@ -63,10 +70,15 @@ impl RouterState {
     ) -> Box<RouterState> {
         options.batch = options.batch.clamp(1, MAX_BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
-        let order = order::analyse(&hookup);
+        // The sequences of shards differ.
+        let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
+        let mut order = order::analyse(&hookup);
+        let joins = join::find(&hookup, &mut order);
+        let paces = pace::find(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
         let mut connections = Vec::new();
+        let count: usize = outputs.iter().map(Vec::len).sum();
         let ends = inputs.into_iter().zip(outputs);
         for (index, ((element, class), ((inputs, outputs), groups))) in
             graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
@@ -74,7 +86,21 @@ impl RouterState {
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();
-            connections.extend(outputs.iter().map(|output| Connection::new(index, output, &order.serial)));
+            let split =
+                |output: &PortLinks| output.peers.first().is_some_and(|peer| joins.splits.contains(&peer.0));
+            connections.extend(
+                outputs.iter().map(|output| Connection::new(index, output, &order.serial, split(output))),
+            );
+            let gathering = |port| {
+                let (place, split) = *joins.outputs.get(&(index, port))?;
+                let connection = (count + place) as u32;
+                let is_meeting = joins.places.get(place)?.1;
+                let (place, split) = (place as u32, split.map(|split| split as u32));
+                let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
+                Some(Gathering { place, connection, split, is_meeting, is_closed, packets: Cell::new(0) })
+            };
+            let gatherings: Vec<_> = (0..outputs.len()).map(gathering).collect();
+            let gatherings = if gatherings.iter().all(Option::is_none) { Vec::new() } else { gatherings };
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
@@ -87,16 +113,28 @@ impl RouterState {
             };
             nodes.push(Node {
                 object: RefCell::new(None),
-                element: ElementState::new(index, identity, counts, (first_connection, groups), seed),
+                element: ElementState::new(
+                    index,
+                    identity,
+                    counts,
+                    (first_connection, groups, gatherings),
+                    seed,
+                ),
                 details: Box::new(details),
             });
         }
+        let place = |&((element, input), _): &(PortRef, bool)| {
+            Connection::of_place(element, input, joins.splits.contains(&element))
+        };
+        connections.extend(joins.places.iter().map(place));
         let by_name: BTreeMap<_, _> =
             nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)).collect();
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
+        let mut resources = Resources::new(environment, pool, Clock::new(options.simulated));
+        resources.shard = options.shard;
         Box::new(RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
-            resources: Resources::new(environment, pool, Clock::new(options.simulated)),
+            resources,
             nodes,
             connections,
             graph,
@@ -107,6 +145,11 @@ impl RouterState {
             timers: RefCell::default(),
             watched: RefCell::default(),
             turns_left: Cell::new(1),
+            is_wide: joins.is_wide,
+            extra_turns: Cell::new(0),
+            paces,
+            paced_turns: Cell::new(0),
+            following: Cell::new(NO_ELEMENT),
             running: Cell::new(NO_ELEMENT),
             watch: Cell::new(Watch::Nothing),
             own_writes: OwnWrites::default(),
@@ -151,8 +194,13 @@ impl RouterState {
             );
             setup.checking = check.is_some();
             setup.threads = self.options.threads;
-            let created = node.class.create(Arguments::new(&config), &mut setup);
+            setup.shard = self.options.shard;
+            let mut created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
+            if setup.unbatched && created.is_ok() {
+                let result = setup.require_one_shard("acting on other elements while packets pass");
+                created = result.and(created);
+            }
             let mut finder = self.graph.elements.get(index).map(ArgumentFinder::new);
             let notes = setup.notes.into_iter().map(|text| (Severity::Note, Message::Other(text)));
             let warnings = setup.warnings.into_iter().map(|warning| (Severity::Warning, warning));
@@ -163,7 +211,11 @@ impl RouterState {
                 found.push((position, diagnostic));
             }
             match created {
-                Ok(object) => *node.object.borrow_mut() = Some(object),
+                Ok(object) => {
+                    let rests =
+                        self.options.shard.index > 0 && node.element.class.shards.mode == ShardMode::First;
+                    *node.object.borrow_mut() = Some(if rests { Box::new(Resting(object)) } else { object });
+                }
                 Err(error) => {
                     let mut problem = self.problem("While configuring", index, &error);
                     let element = self.graph.elements.get(index);
@@ -284,6 +336,7 @@ impl RouterState {
                 &self.resources.names,
                 self.resources.environment.as_ref(),
             );
+            setup.shard = self.options.shard;
             let result = object.reconfigure(Arguments::new(config), &mut setup);
             for warning in &setup.warnings {
                 self.resources.log(&format!("  warning: {warning}"));

@@ -11,6 +11,8 @@ pub(crate) struct Connection {
     /// The input that they are pushed to.
     pub(crate) input: u16,
     pub(crate) arrival: Arrival,
+    /// Whether packets are stamped, because the element splits them among outputs that gather.
+    pub(crate) stamps: bool,
     /// Packets pushed so far.
     pub(crate) packets: Cell<u64>,
 }
@@ -26,7 +28,7 @@ pub(crate) enum Arrival {
 
 impl Connection {
     /// The connection of an output of `element`. `serial` says which elements get packets one by one.
-    pub(crate) fn new(element: usize, output: &PortLinks, serial: &[bool]) -> Connection {
+    pub(crate) fn new(element: usize, output: &PortLinks, serial: &[bool], stamps: bool) -> Connection {
         let peer = output.peers.first().filter(|_| output.push);
         let peer = peer.and_then(|(to, input)| Some((*to, u16::try_from(*input).ok()?)));
         let (element, input, arrival) = match peer {
@@ -34,7 +36,13 @@ impl Connection {
             Some((to, input)) => (to, input, Arrival::OneByOne),
             None => (element, 0, Arrival::Never),
         };
-        Connection { element: element as u32, input, arrival, packets: Cell::new(0) }
+        Connection { element: element as u32, input, arrival, stamps, packets: Cell::new(0) }
+    }
+
+    /// The connection by which gathered packets leave their place. They are counted where they were gathered.
+    pub(crate) fn of_place(element: usize, input: usize, stamps: bool) -> Connection {
+        let (element, input) = (element as u32, input as u16);
+        Connection { element, input, arrival: Arrival::InBatches, stamps, packets: Cell::new(0) }
     }
 
     /// Counts packets.

@@ -28,6 +28,7 @@ impl RouterState {
     pub(crate) fn pushed(&self, node: &Node, port: usize) -> u64 {
         let connection =
             node.element.connection(port).and_then(|number| self.connections.get(number as usize));
-        connection.map_or(0, |connection| connection.packets.get())
+        let gathered = node.element.gathering(port).map_or(0, |gathering| gathering.packets.get());
+        connection.map_or(0, |connection| connection.packets.get()) + gathered
     }
 }

@@ -34,12 +34,17 @@ impl RouterState {
 
     /// Pushes a batch to the element at the end of a connection.
     #[inline]
-    fn push(&self, connection: &Connection, batch: Batch, outputs: &mut Outputs) {
+    fn push(&self, connection: &Connection, mut batch: Batch, outputs: &mut Outputs) {
         let element = connection.element as usize;
         let Some(node) = self.nodes.get(element) else { return };
         match node.object.try_borrow_mut().as_deref_mut() {
             Ok(Some(object)) if connection.arrival != Arrival::Never => {
                 connection.add(batch.len());
+                if connection.stamps
+                    && let Some(split) = node.element.split()
+                {
+                    outputs.stamp(split, &mut batch);
+                }
                 self.running.set(element);
                 self.current_batch.set(batch.trace());
                 let mut cx = Context::new(self, &self.resources, &node.element, outputs);

@@ -45,7 +45,7 @@ impl RouterState {
     }
 
     /// The path of a handler from the top level.
-    fn full_path(&self, target: &HandlerTarget) -> String {
+    pub(crate) fn full_path(&self, target: &HandlerTarget) -> String {
         match target.element.and_then(|element| self.nodes.get(element)) {
             Some(node) => format!("{}.{}", node.element.name, target.handler),
             None => target.handler.clone(),

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use element::Shard;
 use packet::Timestamp;
 
 /// The default maximum number of packets in a batch. Headers and first bytes of 128 packets, three cache lines each,
@@ -22,6 +23,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// The number of threads that tasks may be assigned to. One thread runs them all.
     pub threads: usize,
+    /// The shard that the router is, of those that run the configuration together.
+    pub shard: Shard,
     /// Whether the `hotconfig` handler may be written.
     pub allow_reconfigure: bool,
     /// The configuration text, for the `config` handler.
@@ -42,6 +45,7 @@ impl Default for Options {
             simulated: None,
             seed: None,
             threads: 1,
+            shard: Shard::ONLY,
             allow_reconfigure: true,
             source: String::new(),
             added: Vec::new(),

@@ -1,6 +1,6 @@
 //! Packet order: which outputs may fill separate batches, and which elements must process packets one by one.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use element::Class;
@@ -18,6 +18,8 @@ pub(crate) struct Order {
     pub(crate) groups: Vec<Vec<u16>>,
     /// Whether an element processes packets one by one, because they may return to an order-sensitive element.
     pub(crate) serial: Vec<bool>,
+    /// All elements, each behind those that push to it except in loops. Empty if the analysis can't be finished.
+    pub(crate) upstream_first: Vec<usize>,
 }
 
 /// Analyses the push connections.
@@ -34,12 +36,26 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
     let words = count.div_ceil(64);
     let connections: usize = (0..count).map(|element| next(element).count()).sum();
     let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
-        return Order { groups: alloc::vec![Vec::new(); count], serial };
+        return Order { groups: alloc::vec![Vec::new(); count], serial, upstream_first: Vec::new() };
     };
     let reads = read_sets(hookup, words);
     let reach = reach(hookup, &components, words, (sensitive, &reads), next);
     let groups = (0..count).map(|element| groups(hookup, element, &reach, &mut steps)).collect();
-    Order { groups, serial }
+    let upstream_first = components.iter().rev().flatten().copied().collect();
+    Order { groups, serial, upstream_first }
+}
+
+/// The elements that packets pushed by `from` reach; `None` after too many visits.
+pub(crate) fn reached(hookup: &Hookup, from: usize, visits: &mut usize) -> Option<BTreeSet<usize>> {
+    let mut found = BTreeSet::new();
+    let mut open = Vec::from([from]);
+    while let Some(element) = open.pop() {
+        for output in hookup.outputs.get(element)?.iter().filter(|output| output.push) {
+            *visits = visits.checked_sub(1)?;
+            open.extend(output.peers.iter().map(|(peer, _)| *peer).filter(|peer| found.insert(*peer)));
+        }
+    }
+    Some(found)
 }
 
 /// Strongly connected components in reverse topological order (Tarjan's algorithm, without recursion).

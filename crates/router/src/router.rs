@@ -11,13 +11,12 @@ use packet::{Pool, Timestamp};
 
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
+use crate::pace::TURNS_PER_ROUND;
 use crate::registry::Registry;
 use crate::state::{RouterState, Watch};
 
 /// The Click version whose language and handlers are implemented.
 pub const ROUTER_VERSION: &str = "2.1";
-/// Task turns between two checks of timers and descriptors.
-const TURNS_PER_ROUND: usize = 128;
 /// Rounds between two checks of descriptors while there is work.
 const ROUNDS_PER_WAIT: u32 = 32;
 
@@ -152,6 +151,7 @@ impl Router {
                 node.work.set((time, calls + 1));
             }
             state.run_deferred();
+            state.follow_paced_turns(element);
             // Subtract the turns that the task took at once.
             turns = state.turns_left.replace(1).min(turns) - 1;
             in_vain = if found_work == Some(false) { in_vain + 1 } else { 0 };

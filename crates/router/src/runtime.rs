@@ -77,9 +77,15 @@ impl Scheduler for RouterState {
     }
 
     fn take_turns(&self, element: usize) -> usize {
-        // The caller takes all turns at once.
-        let alone = self.options.batch > 1 && self.schedule.borrow().is_alone(element);
-        if alone { self.turns_left.replace(1).max(1) } else { 1 }
+        self.take_own_turns(element)
+    }
+
+    fn take_paced_turns(&self, element: usize) -> usize {
+        RouterState::take_paced_turns(self, element)
+    }
+
+    fn more_turns(&self, element: usize, outputs: &mut Outputs) -> usize {
+        RouterState::more_turns(self, element, outputs)
     }
 
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp) {
@@ -144,6 +150,33 @@ impl Handlers for RouterState {
 
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError> {
         self.write_path(Some(from), path, value)
+    }
+
+    fn begin_write(
+        &self,
+        from: usize,
+        path: &str,
+        value: String,
+    ) -> Result<Option<HandlerTarget>, HandlerError> {
+        self.begin_write_path(Some(from), path, value)
+    }
+
+    fn continue_write(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+        self.continue_write_target(target)
+    }
+
+    fn read_shards(
+        &self,
+        from: usize,
+        path: &str,
+        parameter: &str,
+        shard: Option<u32>,
+    ) -> Result<String, HandlerError> {
+        RouterState::read_shards(self, from, path, parameter, shard)
+    }
+
+    fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError> {
+        RouterState::write_shards(self, from, path, value)
     }
 
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError> {

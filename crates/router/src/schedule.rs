@@ -143,6 +143,11 @@ impl Schedule {
         self.known
     }
 
+    /// Whether an element has ever had a task to run.
+    pub(crate) fn is_known(&self, element: usize) -> bool {
+        self.tasks.get(element).is_some_and(|task| task.known)
+    }
+
     /// Whether `element` is the only one that has ever had a task to run.
     pub(crate) fn is_alone(&self, element: usize) -> bool {
         self.known == 1 && self.tasks.get(element).is_some_and(|task| task.known)

@@ -141,6 +141,11 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
     read("flatconfig", "The configuration without compound elements.", |state, ()| {
         click_lang::flatten(&state.changed_graph())
     }),
+    read(
+        "forms",
+        "The forms in which elements keep large tables, and their sizes: an element and its handler `form` a line.",
+        |state, ()| state.forms_text(),
+    ),
     read("handlers", "The handlers of the router.", |state, ()| handlers_text(&state.list_handlers(None))),
     read("list", "The number of elements, then their names.", |state, ()| {
         format!("{}\n", state.nodes.len()) + &lines(state.nodes.iter().map(|node| node.element.name.clone()))
@@ -196,6 +201,17 @@ fn counts(ports: Option<impl Iterator<Item = u64>>) -> String {
 }
 
 impl RouterState {
+    /// The elements with a handler `form`, each with its value.
+    fn forms_text(&self) -> String {
+        let form = |node: &crate::node::Node| {
+            let has_form = node.class.handlers().iter().any(|info| info.name == "form" && info.is_read());
+            let path = format!("{}.form", node.element.name);
+            has_form.then(|| self.read_path(None, &path, "")).and_then(Result::ok)
+        };
+        let forms = self.nodes.iter().filter_map(|node| Some((&node.element.name, form(node)?)));
+        lines(forms.map(|(name, form)| format!("{name}: {form}")))
+    }
+
     /// The standard handlers of an element that exist in this configuration.
     pub(crate) fn element_handlers(
         &self,

@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
+use crate::pace::Pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
@@ -36,6 +37,15 @@ pub(crate) struct RouterState {
     /// Whether a lookup hit an export of an element that could not be created.
     pub(crate) missed: Cell<bool>,
     pub(crate) turns_left: Cell<usize>,
+    /// Whether some element spreads packets over many outputs that gather them; and how often the running task was given
+    /// more turns for that.
+    pub(crate) is_wide: bool,
+    pub(crate) extra_turns: Cell<usize>,
+    /// The sources whose turns may be taken together with those of other tasks.
+    pub(crate) paces: Vec<Pace>,
+    /// The turns that the running source has taken at once, and the task that takes as many after it.
+    pub(crate) paced_turns: Cell<usize>,
+    pub(crate) following: Cell<usize>,
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,

@@ -31,6 +31,13 @@ impl RouterState {
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
+        let (successor, warnings) = self.compile_successor(text)?;
+        *self.successor.borrow_mut() = Some(successor);
+        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(warnings)) }
+    }
+
+    /// Compiles, builds and initialises a successor. Returns it with its warnings, one a line.
+    fn compile_successor(&self, text: &str) -> Result<(Box<RouterState>, String), HandlerError> {
         let is_class = |name: &str| self.registry.contains(name);
         let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
         let lines = |problems: &[Diagnostic]| {
@@ -45,9 +52,8 @@ impl RouterState {
         let (successor, more) = self.successor(graph, text.to_string()).map_err(|problems| {
             HandlerError::new(format_args!("{}\nRouter could not be initialized!", lines(&problems)))
         })?;
-        *self.successor.borrow_mut() = Some(successor);
         warnings.extend(more);
-        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(lines(&warnings))) }
+        Ok((successor, lines(&warnings)))
     }
 
     /// Takes over the state of the elements of `old`.
@@ -69,6 +75,9 @@ impl RouterState {
     }
 }
 
+/// A checked and initialised configuration that can replace that of a router.
+pub struct Successor(Box<RouterState>);
+
 impl Router {
     /// Replaces the configuration by `graph`, whose text is `source`, and carries state over; on failure the old one
     /// continues.
@@ -82,8 +91,21 @@ impl Router {
     /// Switches to the prepared successor, if there is one.
     pub(crate) fn switch_if_prepared(&mut self) {
         if let Some(successor) = self.state.successor.take() {
+            if let Some(others) = self.state.resources.environment.others() {
+                others.commit();
+            }
             self.switch_to(successor);
         }
+    }
+
+    /// Prepares a successor that takes over when its owner says so.
+    pub fn prepare(&self, text: &str) -> Result<Successor, HandlerError> {
+        Ok(Successor(self.state.compile_successor(text)?.0))
+    }
+
+    /// Switches to a successor of this router.
+    pub fn switch(&mut self, successor: Successor) {
+        self.switch_to(successor.0);
     }
 
     fn switch_to(&mut self, mut successor: Box<RouterState>) {

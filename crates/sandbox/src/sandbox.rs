@@ -206,7 +206,7 @@ impl Sandbox {
         Events { channel: self.mailbox.events(), doorbell: self.doorbell() }
     }
 
-    /// The host's end of a port, for the switch. It can be taken once.
+    /// The host's end of a ring pair, for the switch. It can be taken once. The pairs of the first port come first.
     pub fn take_port(&mut self, index: usize) -> Option<HostPort> {
         self.ports.get_mut(index)?.take()
     }

@@ -27,6 +27,8 @@ pub struct Settings {
     pub memory: usize,
     /// Its ports.
     pub ports: Vec<PortSettings>,
+    /// Ring pairs of each port: one for each thread of the host that handles its packets.
+    pub pairs: usize,
     /// Packets after which the box ends its turn; 0: when it is idle.
     pub quantum: u32,
     /// Whether it polls for work without ever sleeping, which takes a whole processor.
@@ -48,6 +50,7 @@ impl Settings {
             image: None,
             memory,
             ports: Vec::new(),
+            pairs: 1,
             quantum: 0,
             polls: false,
             pool: None,

@@ -44,11 +44,11 @@ impl RegionPlan {
         let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
         match &settings.pool {
             Some(pool) if shares => {
-                let layout = RegionLayout::pooled(&slots, POOL_SIZE)?;
+                let layout = RegionLayout::pooled(&slots, settings.pairs, POOL_SIZE)?;
                 let membership = Some(pool.join(layout.buffers())?);
                 Ok(Self { layout, membership })
             }
-            _ => Ok(Self { layout: RegionLayout::new(&slots)?, membership: None }),
+            _ => Ok(Self { layout: RegionLayout::paired(&slots, settings.pairs)?, membership: None }),
         }
     }
 
@@ -75,7 +75,7 @@ impl SharedRegion {
         Arc::new(Self { memory, plan, backing })
     }
 
-    /// The host's ends of the ports of a new region.
+    /// The host's ends of the ring pairs of a new region: all of the first port, then those of the next one.
     pub(crate) fn ports(self: &Arc<Self>) -> Result<Vec<HostPort>, CreateError> {
         let port = |layout| match self.membership() {
             Some(membership) => {
@@ -174,6 +174,7 @@ impl SharedRegion {
             mac: port.mac.iter().rev().fold(0, |mac, byte| mac << 8 | u64::from(*byte)),
             mtu: port.mtu.into(),
         };
+        let ports = settings.ports.iter().flat_map(|port| std::iter::repeat_n(port, settings.pairs));
         let info = BootInfo {
             platform,
             features: cpu::features(),
@@ -182,7 +183,8 @@ impl SharedRegion {
             clock_unix_ns,
             seeds: cpu::seeds().map_err(system)?,
             regions: regions.to_vec(),
-            ports: self.plan.layout.ports.iter().zip(&settings.ports).map(port).collect(),
+            ports: self.plan.layout.ports.iter().zip(ports).map(port).collect(),
+            pairs: u32::try_from(settings.pairs).unwrap_or(u32::MAX),
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);

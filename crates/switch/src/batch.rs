@@ -211,6 +211,20 @@ impl Batch {
         }
     }
 
+    /// Sets bits of all tags that there are.
+    pub(crate) fn mark_tags(&mut self, bits: u64) {
+        if self.is_tagged {
+            self.entries.iter_mut().filter(|entry| entry.tag != 0).for_each(|entry| entry.tag |= bits);
+        }
+    }
+
+    /// Clears bits of all tags.
+    pub(crate) fn clear_tags(&mut self, bits: u64) {
+        if self.is_tagged {
+            self.entries.iter_mut().for_each(|entry| entry.tag &= !bits);
+        }
+    }
+
     /// Space for one more frame. [`commit`](Self::commit) adds the frame to the batch.
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8; MAX_FRAME]> {
@@ -228,6 +242,25 @@ impl Batch {
             let start = self.filled as u32;
             self.add(Entry { start, here: here as u16, ..Entry::default() });
         }
+    }
+
+    /// Like [`commit`](Self::commit), for a frame of which something is known.
+    pub(crate) fn commit_marked(&mut self, length: usize, mark: FrameMark) {
+        self.commit(length);
+        if let Some(entry) = self.entries.last_mut().filter(|_| mark != FrameMark::default()) {
+            (entry.tag, entry.meta) = (mark.tag, mark.meta);
+            self.is_tagged = true;
+        }
+    }
+
+    /// Removes the frames with these indices, which are in order.
+    pub(crate) fn remove(&mut self, frames: &[u32]) {
+        let (mut number, mut gone) = (0, frames.iter().peekable());
+        self.entries.retain(|_| {
+            let is_gone = gone.next_if(|frame| **frame == number).is_some();
+            number += 1;
+            !is_gone
+        });
     }
 
     /// Adds a copy of a frame. Returns false if the batch is full or the frame is too long.

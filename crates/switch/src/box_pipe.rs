@@ -84,6 +84,14 @@ impl<Owner: Send> BoxPipe<Owner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A pipe with the same captures: for another ring pair of the same ports.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let new = Self::default();
+        new.lock().captures.clone_from(&self.lock().captures);
+        new
+    }
+
     /// Connects a box's port to a side, 0 or 1, or disconnects it; returns the previous port.
     pub fn set(&self, side: usize, port: Option<BoxPort<Owner>>) -> Option<BoxPort<Owner>> {
         let mut inner = self.lock();

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 23] = [
+pub const REASONS: [Reason; 24] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -28,10 +28,11 @@ pub const REASONS: [Reason; 23] = [
     Reason::TOO_MANY_FLOWS,
     Reason::SAME_PORT,
     Reason::ENDLESS_LOOP,
+    Reason::THREAD_FULL,
 ];
 
-/// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at
-/// the source port.
+/// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, [`Reason::THREAD_FULL`]
+/// at the port that the frame comes from or goes to, all other reasons at the source port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames received from the port.

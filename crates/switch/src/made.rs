@@ -73,6 +73,13 @@ impl MadeFrames {
         Some(count)
     }
 
+    /// Marks the tags of the frames with the shard that they belong to.
+    pub(crate) fn mark_shard(&mut self, mark: u64) {
+        if let Some(batch) = self.batch.as_mut().filter(|_| mark != 0) {
+            batch.mark_tags(mark);
+        }
+    }
+
     pub(crate) fn plan(&self) -> &ForwardingPlan {
         &self.plan
     }

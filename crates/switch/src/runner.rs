@@ -9,6 +9,7 @@ use crate::link::Link;
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
+use crate::shards::{Exchange, Message, without_shard};
 use crate::silence::{Progress, SilenceWatch};
 use crate::switch::{Switch, SwitchError};
 use reason::Reason;
@@ -17,7 +18,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Maximum frames that one visit takes from a port.
-const QUANTUM: usize = 256;
+pub(crate) const QUANTUM: usize = 256;
 
 /// Maximum consecutive visits that a weight grants, so that a port's turn ends.
 const MAX_WEIGHT: u32 = 64;
@@ -34,9 +35,11 @@ pub struct PortCost {
     pub visits: u64,
 }
 
-struct DriverSlot {
-    driver: Box<dyn Driver>,
-    cost: PortCost,
+pub(crate) struct DriverSlot {
+    pub(crate) driver: Box<dyn Driver>,
+    /// The shard of the switch that drives the port, if it is another one.
+    owner: Option<usize>,
+    pub(crate) cost: PortCost,
     /// Frames that came from the driver, and that it accepted.
     came: u64,
     went: u64,
@@ -48,17 +51,19 @@ struct DriverSlot {
 
 /// A switch, its drivers, and the buffers between them.
 pub struct SwitchRunner<F> {
-    switch: Switch<F>,
-    slots: Vec<Option<DriverSlot>>,
+    pub(crate) switch: Switch<F>,
+    pub(crate) slots: Vec<Option<DriverSlot>>,
     links: Vec<Option<Box<dyn Link>>>,
-    batch: Batch,
+    pub(crate) batch: Batch,
     plan: ForwardingPlan,
     made: MadeFrames,
     /// Ports that had little room left when something was last sent to them.
     crowded: Vec<PortId>,
     /// An eventfd that wakes the runner.
     wake_event: OwnedFd,
-    start: Instant,
+    pub(crate) start: Instant,
+    /// The rings to the other shards of the switch, if it has any.
+    pub(crate) exchange: Option<Box<Exchange>>,
 }
 
 impl<F> std::fmt::Debug for SwitchRunner<F> {
@@ -87,6 +92,7 @@ impl<F: Forward> SwitchRunner<F> {
             crowded: Vec::new(),
             wake_event,
             start: Instant::now(),
+            exchange: None,
         })
     }
 
@@ -101,6 +107,16 @@ impl<F: Forward> SwitchRunner<F> {
         driver: Box<dyn Driver>,
         settings: PortSettings,
     ) -> Result<PortId, SwitchError> {
+        self.add_owned_port(driver, settings, None)
+    }
+
+    /// Adds a port, which another shard drives if there is an `owner`.
+    pub(crate) fn add_owned_port(
+        &mut self,
+        driver: Box<dyn Driver>,
+        settings: PortSettings,
+        owner: Option<usize>,
+    ) -> Result<PortId, SwitchError> {
         let port = self.switch.add_port(settings, self.now())?;
         let index = usize::from(port.0);
         if self.slots.len() <= index {
@@ -109,6 +125,7 @@ impl<F: Forward> SwitchRunner<F> {
         if let Some(slot) = self.slots.get_mut(index) {
             *slot = Some(DriverSlot {
                 driver,
+                owner,
                 cost: PortCost::default(),
                 came: 0,
                 went: 0,
@@ -117,6 +134,16 @@ impl<F: Forward> SwitchRunner<F> {
             });
         }
         Ok(port)
+    }
+
+    /// The shard that drives a port, if it is another one.
+    pub(crate) fn owner(&self, port: PortId) -> Option<usize> {
+        self.slots.get(usize::from(port.0))?.as_ref()?.owner
+    }
+
+    /// Notes that the shard which drives a port has a driver that works.
+    pub(crate) fn resume_port(&mut self, port: PortId) {
+        self.switch.forward_mut().resume_port(port);
     }
 
     /// Says whether a port gets frames that are sent to all ports.
@@ -257,6 +284,7 @@ impl<F: Forward> SwitchRunner<F> {
         let mut moved = self.release_held();
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
+        moved += self.serve_shards(&mut clock);
         for index in 0..self.slots.len() {
             let port = PortId(index as u16);
             let weight =
@@ -272,14 +300,22 @@ impl<F: Forward> SwitchRunner<F> {
         for link in self.links.iter_mut().flatten() {
             moved += link.step();
         }
+        if let Some(exchange) = &mut self.exchange {
+            self.switch.forward_mut().take_news(&mut exchange.news);
+            exchange.announce();
+        }
         moved
     }
 
     /// Finds out which of the ports that had little room have more now.
     fn look_for_room(&mut self) {
-        let Self { crowded, slots, switch, .. } = self;
+        let Self { crowded, slots, switch, exchange, .. } = self;
         crowded.retain(|port| {
-            let is_crowded = running_slot(slots, *port).is_some_and(|slot| slot.driver.is_crowded());
+            let is_crowded =
+                running_slot(slots, *port).is_some_and(|slot| match (slot.owner, &mut *exchange) {
+                    (Some(owner), Some(exchange)) => exchange.is_crowded(owner),
+                    _ => slot.driver.is_crowded(),
+                });
             if !is_crowded {
                 switch.forward_mut().set_crowded(*port, false);
             }
@@ -315,10 +351,36 @@ impl<F: Forward> SwitchRunner<F> {
             return 0;
         }
         let begin = *clock;
-        let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
+        let now = self.time(begin);
+        if self.exchange.is_some() {
+            self.spread(port);
+        }
+        self.switch_batch(port, now);
+        if let Some(source) = running_slot(&mut self.slots, port) {
+            source.driver.release(&self.batch);
+            *clock = Instant::now();
+            source.cost.time += clock.duration_since(begin);
+            source.cost.visits += 1;
+        } else {
+            // The port went down after it had sent frames, from which addresses were learned.
+            self.switch.flush_port(port);
+        }
+        self.batch.clear();
+        taken
+    }
+
+    /// A reading of the clock, in nanoseconds since the runner was created.
+    pub(crate) fn time(&self, at: Instant) -> u64 {
+        u64::try_from(at.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Decides where the frames of the batch go, which came from a port, and sends them there.
+    #[inline]
+    pub(crate) fn switch_batch(&mut self, port: PortId, now: u64) {
         self.switch.complete(&mut self.batch, port, now);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
         self.batch.replace_tags(self.plan.tags());
+        self.mark_shard();
         self.perform(port, now);
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);
@@ -327,6 +389,15 @@ impl<F: Forward> SwitchRunner<F> {
                 lost_on_the_way(&mut self.switch, &self.batch, frames);
                 continue;
             };
+            if let (Some(owner), Some(exchange)) = (target.owner, &mut self.exchange) {
+                self.batch.complete(frames);
+                send_elsewhere(&mut self.switch, exchange, owner, *to, &self.batch, frames);
+                if exchange.is_crowded(owner) && !self.crowded.contains(to) {
+                    self.crowded.push(*to);
+                    self.switch.forward_mut().set_crowded(*to, true);
+                }
+                continue;
+            }
             let sent = if !target.driver.accepts_split() {
                 self.batch.complete(frames);
                 target.driver.send(&self.batch, frames)
@@ -345,17 +416,6 @@ impl<F: Forward> SwitchRunner<F> {
             }
             count_sent(&mut self.switch, target, *to, frames.len() as u64, sent);
         }
-        if let Some(source) = running_slot(&mut self.slots, port) {
-            source.driver.release(&self.batch);
-            *clock = Instant::now();
-            source.cost.time += clock.duration_since(begin);
-            source.cost.visits += 1;
-        } else {
-            // The port went down after it had sent frames, from which addresses were learned.
-            self.switch.flush_port(port);
-        }
-        self.batch.clear();
-        taken
     }
 
     /// Performs the operations that the method decided on for frames of the batch, and sends what it makes of them.
@@ -368,12 +428,17 @@ impl<F: Forward> SwitchRunner<F> {
         for number in frames {
             if let Some(frame) = self.batch.frame(*number as usize) {
                 if self.made.is_full() {
-                    send_made(&mut self.switch, &mut self.slots, &mut self.made);
+                    send_made(
+                        &mut self.switch,
+                        &mut self.slots,
+                        &mut self.made,
+                        self.exchange.as_deref_mut(),
+                    );
                 }
                 self.switch.perform(frame, from, now, &mut self.made);
             }
         }
-        send_made(&mut self.switch, &mut self.slots, &mut self.made);
+        send_made(&mut self.switch, &mut self.slots, &mut self.made, self.exchange.as_deref_mut());
     }
 
     /// Sends frames on that the method kept, as far as there is room for them. Returns their number.
@@ -407,7 +472,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// it should.
     pub fn inject(&mut self, from: Option<PortId>, perform: impl FnOnce(&mut F, &mut dyn Outcome)) {
         self.switch.inject(from, &mut self.made, perform);
-        send_made(&mut self.switch, &mut self.slots, &mut self.made);
+        send_made(&mut self.switch, &mut self.slots, &mut self.made, self.exchange.as_deref_mut());
     }
 
     /// Sleeps until a port has frames, the wake event is signalled, or `most` has passed. Returns at once if frames are
@@ -435,6 +500,9 @@ impl<F: Forward> SwitchRunner<F> {
         for link in self.links.iter_mut().flatten() {
             sleeps &= link.prepare_sleep();
         }
+        if let Some(exchange) = &mut self.exchange {
+            sleeps &= exchange.prepare_sleep();
+        }
         sleeps
     }
 
@@ -451,6 +519,9 @@ impl<F: Forward> SwitchRunner<F> {
         }
         for link in self.links.iter_mut().flatten() {
             link.end_sleep();
+        }
+        if let Some(exchange) = &mut self.exchange {
+            exchange.end_sleep();
         }
     }
 
@@ -473,8 +544,8 @@ impl<F: Forward> SwitchRunner<F> {
 
 /// Tells the method which frames did not reach the function that they were for.
 #[cold]
-fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch, frames: &[u32]) {
-    let tags = frames.iter().map(|number| batch.tag(*number as usize)).filter(|tag| *tag != 0);
+pub(crate) fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch, frames: &[u32]) {
+    let tags = frames.iter().map(|number| without_shard(batch.tag(*number as usize))).filter(|tag| *tag != 0);
     tags.for_each(|tag| switch.forward_mut().count_lost(tag));
 }
 
@@ -482,20 +553,32 @@ fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch, frames: &[
 /// `most` has passed: for a thread that runs several switches. Returns at once if frames are waiting. `wake_event` must
 /// be a non-blocking descriptor; it is read empty.
 pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<BorrowedFd>, most: Duration) {
-    let mut polls: Vec<_> = wake_event.iter().map(readable).collect();
+    wait_shared(runners.iter_mut(), wake_event, None, most);
+}
+
+/// Like [`wait`], for one of several threads. `shared` is an event that all of them wait for. Returns whether this thread has
+/// read it empty: it must then wake the others, which may have missed it.
+pub fn wait_shared<'a, F: Forward + 'a>(
+    runners: impl Iterator<Item = &'a mut SwitchRunner<F>>,
+    wake_event: Option<BorrowedFd>,
+    shared: Option<BorrowedFd>,
+    most: Duration,
+) -> bool {
+    let mut runners: Vec<&mut SwitchRunner<F>> = runners.collect();
+    let mut polls: Vec<_> = wake_event.iter().chain(&shared).map(readable).collect();
     let mut sleeps = true;
-    for runner in &mut *runners {
+    for runner in &mut runners {
         sleeps &= runner.prepare_sleep(&mut polls);
     }
     if sleeps {
-        let due = runners.iter().filter_map(SwitchRunner::due_in).min();
+        let due = runners.iter().filter_map(|runner| runner.due_in()).min();
         let time = due.map_or(most, |due| due.min(most));
         // Rounded up, so that the frame is due after the sleep.
         let milliseconds = i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
         // SAFETY: the list is live and has the stated length.
         unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
     }
-    for runner in &mut *runners {
+    for runner in &mut runners {
         if sleeps {
             clear(&runner.wake_event);
         }
@@ -504,27 +587,53 @@ pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<Borr
     if let (true, Some(event)) = (sleeps, wake_event) {
         clear(&event);
     }
+    sleeps && shared.is_some_and(|event| clear(&event))
 }
 
 /// Sends the frames that the method made, and forgets them.
-fn send_made<F: Forward>(switch: &mut Switch<F>, slots: &mut [Option<DriverSlot>], made: &mut MadeFrames) {
+fn send_made<F: Forward>(
+    switch: &mut Switch<F>,
+    slots: &mut [Option<DriverSlot>],
+    made: &mut MadeFrames,
+    mut exchange: Option<&mut Exchange>,
+) {
+    made.mark_shard(exchange.as_ref().map_or(0, |exchange| exchange.mark()));
     let Some(batch) = made.batch() else { return };
     switch.count_made(made);
     for to in made.plan().ports() {
         let frames = made.plan().frames(*to);
-        match running_slot(slots, *to) {
-            Some(target) => {
+        match (running_slot(slots, *to), &mut exchange) {
+            (Some(DriverSlot { owner: Some(owner), .. }), Some(exchange)) => {
+                send_elsewhere(switch, exchange, *owner, *to, batch, frames);
+            }
+            (Some(target), _) => {
                 let sent = target.driver.send(batch, frames);
                 count_sent(switch, target, *to, frames.len() as u64, sent);
             }
-            None => switch.lost(*to, Reason::DOWN, frames.len() as u64),
+            (None, _) => switch.lost(*to, Reason::DOWN, frames.len() as u64),
         }
     }
     made.clear();
 }
 
+/// Sends frames to the shard that drives their port.
+fn send_elsewhere<F: Forward>(
+    switch: &mut Switch<F>,
+    exchange: &mut Exchange,
+    owner: usize,
+    to: PortId,
+    batch: &Batch,
+    frames: &[u32],
+) {
+    let sent = exchange.send(owner, Message::Deliver(to), batch, frames);
+    if let Some(lost) = frames.get(sent..).filter(|lost| !lost.is_empty()) {
+        switch.lost(to, Reason::THREAD_FULL, lost.len() as u64);
+        lost_on_the_way(switch, batch, lost);
+    }
+}
+
 /// Counts what a driver did with the frames for its port.
-fn count_sent<F: Forward>(
+pub(crate) fn count_sent<F: Forward>(
     switch: &mut Switch<F>,
     target: &mut DriverSlot,
     to: PortId,
@@ -549,11 +658,11 @@ fn count_sent<F: Forward>(
     }
 }
 
-/// Resets an eventfd.
-fn clear(event: &impl AsRawFd) {
+/// Resets an eventfd. Returns whether it was signalled.
+fn clear(event: &impl AsRawFd) -> bool {
     let mut count = 0u64;
     // SAFETY: the kernel writes eight bytes to a live variable.
-    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
+    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
 }
 
 /// A poll entry that waits until a descriptor is readable.
@@ -562,6 +671,6 @@ fn readable(descriptor: &impl AsRawFd) -> libc::pollfd {
 }
 
 /// A port's slot, unless its driver is down.
-fn running_slot(slots: &mut [Option<DriverSlot>], port: PortId) -> Option<&mut DriverSlot> {
+pub(crate) fn running_slot(slots: &mut [Option<DriverSlot>], port: PortId) -> Option<&mut DriverSlot> {
     slots.get_mut(usize::from(port.0))?.as_mut().filter(|slot| slot.down.is_none())
 }

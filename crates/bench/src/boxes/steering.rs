@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Received, Sent};
 use switch::{
     Batch, ChainPlan, ChainsPlan, Driver, DriverError, Field, Flow, FlowOutput, InstancePlan, Match, PortId,
-    PortKey, PortSettings, ServicePlan, Steering, SteeringSettings, SwitchRunner,
+    PortKey, PortSettings, ServicePlan, Shards, Steering, SteeringSettings, SwitchRunner,
 };
 
 /// Slots of the rings of a function.
@@ -62,6 +62,8 @@ pub struct SteeringRate {
     pub size: u16,
     /// How packets come into the chain.
     pub by: Lookup,
+    /// Threads of the switch.
+    pub threads: usize,
     /// Millions of packets per second that leave the chain.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
@@ -114,7 +116,7 @@ impl Driver for Source {
             let start = self.next * self.frames.size;
             let Some(frame) = self.frames.bytes.get(start..start + self.frames.size) else { break };
             batch.push(frame);
-            self.next = (self.next + 1) % FRAMES;
+            self.next = (self.next + 1) % (self.frames.bytes.len() / self.frames.size);
         }
         self.allowed.fetch_sub(count, Ordering::Relaxed);
         Ok(Received::default())
@@ -167,11 +169,70 @@ fn frames(flows: u32, size: u16) -> Arc<Frames> {
     Arc::new(Frames { size: size.into(), bytes })
 }
 
+/// The frames of each shard's flows: those that a device with a queue for each thread would give it.
+fn of_shards(frames: &Arc<Frames>, shards: &Shards<Steering>) -> Vec<Arc<Frames>> {
+    if shards.count() == 1 {
+        return vec![frames.clone()];
+    }
+    let mut parts = vec![Vec::new(); shards.count()];
+    for frame in frames.bytes.chunks_exact(frames.size) {
+        if let Some(part) = parts.get_mut(shards.shard_of(frame)) {
+            part.extend_from_slice(frame);
+        }
+    }
+    parts.into_iter().map(|bytes| Arc::new(Frames { size: frames.size, bytes })).collect()
+}
+
+/// The traffic of one shard.
+#[derive(Clone, Default)]
+struct Lane {
+    /// Frames that its source may still send.
+    allowed: Arc<AtomicU64>,
+    /// Frames that left.
+    left: Arc<AtomicU64>,
+}
+
+impl Lane {
+    /// Moves packets for a time, with a limited number under way. Returns packets per second that left.
+    fn forward(&self, runner: &mut SwitchRunner<Steering>, time: Duration) -> Result<f64, MeasureError> {
+        let (begin, before) = (Instant::now(), self.left.load(Ordering::Relaxed));
+        let mut sent = 0;
+        loop {
+            let left = self.left.load(Ordering::Relaxed) - before;
+            let more = (left + WINDOW).saturating_sub(sent);
+            self.allowed.fetch_add(more, Ordering::Relaxed);
+            sent += more;
+            runner.step();
+            let took = begin.elapsed();
+            // On a busy machine the time can be over before anything could leave. Where nothing ever does, the wait below ends.
+            if took >= time && (left > 0 || took > REPLY_TIMEOUT) {
+                // What is under way leaves before the next run.
+                let rate = left as f64 / took.as_secs_f64();
+                self.drain(runner, before + sent)?;
+                return Ok(rate);
+            }
+        }
+    }
+
+    /// Moves packets until this many have left.
+    fn drain(&self, runner: &mut SwitchRunner<Steering>, all: u64) -> Result<(), MeasureError> {
+        let begin = Instant::now();
+        let mut polls = 0u32;
+        while self.left.load(Ordering::Relaxed) < all {
+            runner.step();
+            polls += 1;
+            if polls.is_multiple_of(4096) && begin.elapsed() > REPLY_TIMEOUT {
+                return Err(MeasureError::Late { what: "the packets of the chain" });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A switch with a chain of functions.
 struct Steered {
-    runner: SwitchRunner<Steering>,
-    allowed: Arc<AtomicU64>,
-    left: Arc<AtomicU64>,
+    runner: Shards<Steering>,
+    lanes: Vec<Lane>,
     // Boxes end before the worker that runs them: fields are dropped in order.
     _boxes: Vec<Sandbox>,
     _worker: Option<Worker>,
@@ -183,18 +244,21 @@ impl Steered {
         chain: usize,
         traffic: (&Arc<Frames>, u32),
         by: Lookup,
-        polls: bool,
+        (threads, polls): (usize, bool),
     ) -> Result<Self, MeasureError> {
         let (frames, flows) = traffic;
         let settings = SteeringSettings { seed: [3, 5], ..SteeringSettings::default() };
-        let mut runner = SwitchRunner::new(Steering::new(settings)).map_err(attach::system)?;
-        let (allowed, left) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let source = Source { frames: frames.clone(), next: 0, allowed: allowed.clone() };
-        let ends: [(Box<dyn Driver>, PortKey); 2] =
-            [(Box::new(source), SOURCE), (Box::new(Sink(left.clone())), SINK)];
-        for (driver, key) in ends {
-            let port = runner.add_port(driver, PortSettings::default())?;
-            runner.switch().forward_mut().set_port_key(port, key);
+        let others = (1..threads).map(|_| Steering::new(settings)).collect();
+        let mut runner = Shards::new(Steering::new(settings), others, 7).map_err(attach::system)?;
+        let lanes = vec![(); threads].into_iter().map(|()| Lane::default()).collect::<Vec<_>>();
+        let source = |(frames, lane): (Arc<Frames>, &Lane)| {
+            Box::new(Source { frames, next: 0, allowed: lane.allowed.clone() }) as Box<dyn Driver>
+        };
+        let sources = of_shards(frames, &runner).into_iter().zip(&lanes).map(source).collect();
+        let sinks = lanes.iter().map(|lane| Box::new(Sink(lane.left.clone())) as Box<dyn Driver>).collect();
+        for (drivers, key) in [(sources, SOURCE), (sinks, SINK)] {
+            let port = runner.add_port(drivers, &PortSettings::default())?;
+            runner.forwards().for_each(|steering| _ = steering.set_port_key(port, key));
         }
         let slots = Slots::new(RING)?;
         let pool = bed.pool()?;
@@ -202,17 +266,21 @@ impl Steered {
         let (mut boxes, mut plan) = (Vec::new(), ChainsPlan::default());
         for number in 0..chain as u16 {
             let settings = TestBed::settings(Workload::Forward, slots, None);
-            let settings = Settings { pool: pool.clone(), polls, ..settings };
+            let settings = Settings { pool: pool.clone(), polls, pairs: threads, ..settings };
             let settings = if polls { Settings { quantum: 0, ..settings } } else { settings };
             let mut sandbox = bed.run_on_worker(worker.as_ref(), Workload::Forward, &settings)?;
-            let mut ports = vec![attach::port(&mut sandbox, 0)?, attach::port(&mut sandbox, 1)?];
-            BoxPort::note_tags(&mut ports);
-            let mut keys = [SOURCE; 2];
-            for (port, (key, side)) in ports.into_iter().zip(keys.iter_mut().zip(0..)) {
-                let id = runner.add_port(Box::new(port), PortSettings::default())?;
+            let pairs = (0..2 * threads).map(|pair| attach::port(&mut sandbox, pair));
+            let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+            BoxPort::note_tags(&mut pairs);
+            let (mut keys, mut pairs) = ([SOURCE; 2], pairs.into_iter());
+            for (key, side) in keys.iter_mut().zip(0..) {
+                let drivers = pairs.by_ref().take(threads).map(|pair| Box::new(pair) as Box<dyn Driver>);
+                let id = runner.add_port(drivers.collect(), &PortSettings::default())?;
                 *key = PortKey(3 + 2 * number + side);
-                runner.switch().forward_mut().set_port_key(id, *key);
-                runner.switch().resume_port(id);
+                for switch in runner.switches() {
+                    switch.forward_mut().set_port_key(id, *key);
+                    switch.resume_port(id);
+                }
             }
             let instance = InstancePlan { slot: 0, ports: keys, is_draining: false, range: None };
             plan.services.push(ServicePlan {
@@ -227,63 +295,63 @@ impl Steered {
         let services = (0..chain as u16).collect();
         plan.chains.push(ChainPlan { number: 0, services, from, to: SINK, both_ways: false });
         let now = runner.now();
-        let steering = runner.switch().forward_mut();
-        steering.set_chains(&plan);
-        if by == Lookup::Flow {
-            add_flows(steering, now)?;
+        for steering in runner.forwards() {
+            steering.set_chains(&plan);
+            if by == Lookup::Flow {
+                add_flows(steering, now)?;
+            }
         }
         TestBed::collapse_pages(&boxes);
-        let mut steered = Self { runner, allowed, left, _boxes: boxes, _worker: worker };
+        let mut steered = Self { runner, lanes, _boxes: boxes, _worker: worker };
         // Each flow gets its record.
         steered.forward(WARM_UP.max(Duration::from_nanos(u64::from(flows) * 600)))?;
         Ok(steered)
     }
 
-    /// Moves packets for a time, with a limited number under way. Returns packets per second that left.
+    /// Moves packets for a time, in all threads. Returns packets per second that left.
     fn forward(&mut self, time: Duration) -> Result<f64, MeasureError> {
-        let (begin, before) = (Instant::now(), self.left.load(Ordering::Relaxed));
-        let mut sent = 0;
-        loop {
-            let left = self.left.load(Ordering::Relaxed) - before;
-            let more = (left + WINDOW).saturating_sub(sent);
-            self.allowed.fetch_add(more, Ordering::Relaxed);
-            sent += more;
-            self.runner.step();
-            let took = begin.elapsed();
-            // On a busy machine the time can be over before anything could leave. Where nothing ever does, the wait below ends.
-            if took >= time && (left > 0 || took > REPLY_TIMEOUT) {
-                // What is under way leaves before the next run.
-                let rate = left as f64 / took.as_secs_f64();
-                self.drain(before + sent)?;
-                return Ok(rate);
-            }
+        let others = self.lanes.iter().enumerate().skip(1);
+        let others: Vec<_> = others
+            .filter_map(|(number, lane)| Some((number, lane.clone(), self.runner.take(number)?)))
+            .collect();
+        let (first, lane) = (self.runner.first(), self.lanes.first().cloned().unwrap_or_default());
+        let (rate, others) = std::thread::scope(|scope| {
+            let run = |(number, lane, mut runner): (usize, Lane, SwitchRunner<Steering>)| {
+                scope.spawn(move || {
+                    let rate = lane.forward(&mut runner, time);
+                    (number, runner, rate)
+                })
+            };
+            let threads: Vec<_> = others.into_iter().map(run).collect();
+            let rate = lane.forward(first, time);
+            // A thread that panicked has no figures.
+            let ended: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+            (rate, ended)
+        });
+        let mut sum = rate?;
+        for (number, runner, rate) in others {
+            self.runner.put_back(number, runner);
+            sum += rate?;
         }
+        Ok(sum)
     }
 
-    /// Moves packets until this many have left.
-    fn drain(&mut self, all: u64) -> Result<(), MeasureError> {
-        let begin = Instant::now();
-        let mut polls = 0u32;
-        while self.left.load(Ordering::Relaxed) < all {
-            self.runner.step();
-            polls += 1;
-            if polls.is_multiple_of(4096) && begin.elapsed() > REPLY_TIMEOUT {
-                return Err(MeasureError::Late { what: "the packets of the chain" });
-            }
-        }
-        Ok(())
+    /// Packets that left.
+    fn left(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.left.load(Ordering::Relaxed)).sum()
     }
 
-    /// Sends one packet through the chain.
+    /// Sends one packet through the chain, in the first thread.
     fn exchange(&mut self) -> Result<(), MeasureError> {
-        let all = self.left.load(Ordering::Relaxed) + 1;
-        self.allowed.fetch_add(1, Ordering::Relaxed);
-        self.drain(all)
+        let lane = self.lanes.first().cloned().unwrap_or_default();
+        let all = lane.left.load(Ordering::Relaxed) + 1;
+        lane.allowed.fetch_add(1, Ordering::Relaxed);
+        lane.drain(self.runner.first(), all)
     }
 
     /// The time that the switch spent on all ports.
     fn cost(&mut self) -> Duration {
-        let ports: Vec<PortId> = self.runner.switch().ports().collect();
+        let ports: Vec<PortId> = self.runner.first().switch().ports().collect();
         ports.iter().filter_map(|port| self.runner.cost(*port)).map(|cost| cost.time).sum()
     }
 }
@@ -307,28 +375,29 @@ fn add_flows(steering: &mut Steering, now: u64) -> Result<(), MeasureError> {
     Ok(steering.add_flow(flow(0, all, FlowOutput::Chain(0)), now)?)
 }
 
-/// Measures a chain of functions that only forward. All functions run on one core and the switch on the other; a single
-/// function polls while the latency is measured.
+/// Measures a chain of functions that only forward. All functions run on one core and the threads of the switch on the others;
+/// a single function polls while the latency is measured.
 pub fn steering_rate(
     bed: &TestBed,
     chain: usize,
     flows: u32,
     size: u16,
     by: Lookup,
+    threads: usize,
     plan: SamplePlan,
 ) -> Result<SteeringRate, MeasureError> {
     let frames = frames(flows, size);
-    let mut steered = Steered::new(bed, chain, (&frames, flows), by, false)?;
+    let mut steered = Steered::new(bed, chain, (&frames, flows), by, (threads, false))?;
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
-        let (before, cost) = (steered.left.load(Ordering::Relaxed), steered.cost());
+        let (before, cost) = (steered.left(), steered.cost());
         rates.push(steered.forward(plan.time)? / 1e6);
-        let (left, cost) = (steered.left.load(Ordering::Relaxed) - before, steered.cost() - cost);
+        let (left, cost) = (steered.left() - before, steered.cost() - cost);
         costs.push(cost.as_nanos() as f64 / left.max(1) as f64 / (chain + 1) as f64);
     }
     if chain == 1 {
         drop(steered);
-        steered = Steered::new(bed, chain, (&frames, flows), by, true)?;
+        steered = Steered::new(bed, chain, (&frames, flows), by, (threads, true))?;
     }
     let times = plan.sample(PAUSE, || steered.exchange())?;
     let mpps = median(rates);
@@ -337,6 +406,7 @@ pub fn steering_rate(
         flows,
         size,
         by,
+        threads,
         mpps,
         gbps: gbps(mpps, size),
         switch_ns_per_hop: median(costs),

@@ -20,6 +20,10 @@ const RESOLUTION_NS: f64 = 0.05;
 /// The default number of filter rules for mixed traffic.
 const USUAL_RULES: u32 = 10;
 
+/// The number of PPPoE sessions of mixed traffic, and of one repeated frame.
+const SESSIONS: u16 = 1_000;
+const FEW_SESSIONS: u16 = 3;
+
 /// A configuration to measure.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -193,7 +197,7 @@ pub struct Workbench {
     capture: Option<(CaptureKey, Capture)>,
 }
 
-type CaptureKey = (Traffic, FrameSize, u32, bool, u64, u64);
+type CaptureKey = (Traffic, FrameSize, u32, Option<u16>, u64, u64);
 
 /// The files with the configurations of one comparison.
 struct Files {
@@ -224,17 +228,7 @@ impl Workbench {
     ///
     /// This program can't run it. If only the peer can't, the row's note says so.
     pub fn measure(&mut self, comparison: &Comparison) -> Result<Row, ComparisonError> {
-        let is_pppoe = comparison.text.contains("12/8864");
-        let capture = self.capture(comparison, is_pppoe)?;
-        let mut load = comparison.load;
-        if load.rules.is_none()
-            && comparison.traffic != Traffic::Constant
-            && has_element(&comparison.text, "rules")
-        {
-            load.rules = Some(USUAL_RULES);
-        }
-        let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed)
-            .map_err(ComparisonError::Configuration)?;
+        let (capture, load, chain) = self.chain(comparison)?;
         let packets = capture.frames;
         let files = self.files(&chain, &capture)?;
         let has_counter = chain.has_output;
@@ -300,10 +294,42 @@ impl Workbench {
         })
     }
 
+    /// The text that is measured for a comparison, and the capture that it reads.
+    ///
+    /// # Errors
+    ///
+    /// The traffic can't be made, or the configuration can't be used with it.
+    pub fn prepare(&mut self, comparison: &Comparison) -> Result<(String, Capture), ComparisonError> {
+        let (capture, _, chain) = self.chain(comparison)?;
+        Ok((chain.text(&capture, 1), capture))
+    }
+
+    /// The capture, the load and the chain of a comparison.
+    fn chain(&mut self, comparison: &Comparison) -> Result<(Capture, Load, Chain), ComparisonError> {
+        let is_mixed = comparison.traffic == Traffic::Mixed;
+        let is_pppoe = comparison.text.contains("12/8864");
+        let sessions = is_pppoe.then_some(if is_mixed { SESSIONS } else { FEW_SESSIONS });
+        let capture = self.capture(comparison, sessions)?;
+        let mut load = comparison.load;
+        load.sessions = sessions.filter(|_| is_mixed && has_element(&comparison.text, "sessions"));
+        if load.rules.is_none()
+            && comparison.traffic != Traffic::Constant
+            && has_element(&comparison.text, "rules")
+        {
+            load.rules = Some(USUAL_RULES);
+        }
+        let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed);
+        Ok((capture, load, chain.map_err(ComparisonError::Configuration)?))
+    }
+
     /// The capture for a comparison: the last one if it matches.
-    fn capture(&mut self, comparison: &Comparison, is_pppoe: bool) -> Result<Capture, ComparisonError> {
+    fn capture(
+        &mut self,
+        comparison: &Comparison,
+        sessions: Option<u16>,
+    ) -> Result<Capture, ComparisonError> {
         let Comparison { traffic, size, flows, seed, packets, .. } = comparison;
-        let key = (traffic.clone(), *size, *flows, is_pppoe, *seed, *packets);
+        let key = (traffic.clone(), *size, *flows, sessions, *seed, *packets);
         if let Some((_, capture)) = self.capture.as_ref().filter(|(known, _)| *known == key) {
             return Ok(capture.clone());
         }
@@ -311,7 +337,7 @@ impl Workbench {
         let constant = *traffic == Traffic::Constant;
         let capture = match traffic {
             Traffic::File(file) => Capture::extend(file, &path, *packets)?,
-            _ => Capture::make(&path, *seed, *flows, constant, *size, is_pppoe, *packets)?,
+            _ => Capture::make(&path, *seed, *flows, constant, *size, sessions, *packets)?,
         };
         self.capture = Some((key, capture.clone()));
         Ok(capture)

@@ -3,12 +3,13 @@
 //! A configuration in `examples/` generates its own packets with the element `source`. Here everything after `source`
 //! becomes the compound element `Chain`, which FromDump feeds. Elements are identified by name: `source`, `out` (a
 //! Counter at the end of the main path), `rules` (an IPFilter) and `routes` (a route table). All programs get the same
-//! text.
+//! text. A Classifier `sessions` gets a pattern and an output for each session of the traffic.
 
 use std::path::Path;
 
 use random::Random;
 
+use super::frame::FIRST_SESSION;
 use super::rules::{Route, Rule, routes_text, rules, rules_text};
 use super::traffic::Capture;
 
@@ -25,6 +26,8 @@ pub struct Load {
     pub rules: Option<u32>,
     /// Number of routes; one is the default route.
     pub routes: Option<u32>,
+    /// Number of PPPoE sessions that a Classifier `sessions` tells apart.
+    pub sessions: Option<u16>,
 }
 
 /// A configuration without its `source`.
@@ -67,6 +70,9 @@ impl Chain {
         variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in &variables {
             body = body.replace(name, value);
+        }
+        if let Some(count) = load.sessions {
+            set_sessions(&mut body, count);
         }
         let mut random = Random::new(seed);
         let mut drawn = Vec::new();
@@ -147,6 +153,29 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// The text without line comments.
+/// Makes the Classifier `sessions` tell `count` PPPoE sessions apart. All lead to where the first one leads. Leaves a text of
+/// another form as it is.
+fn set_sessions(body: &mut String, count: u16) {
+    let statement = |body: &str, output: usize| {
+        let at = body.find(&format!("sessions [{output}] ->"))?;
+        Some(at..at + body[at..].find(';')? + 1)
+    };
+    let Some((start, end)) = arguments_of(body, "sessions") else { return };
+    let known = body[start..end].split(',').count() - 1;
+    let (Some(first), Some(unknown)) = (statement(body, 0), statement(body, known)) else { return };
+    let (first, unknown) = (body[first].to_string(), body[unknown].to_string());
+    let others = (1..known).filter_map(|output| Some(body[statement(body, output)?].to_string()));
+    for text in others.collect::<Vec<_>>() {
+        *body = body.replace(&text, "");
+    }
+    *body = body.replace(&unknown, &unknown.replace(&format!("[{known}]"), &format!("[{count}]")));
+    let outputs = (0..count).map(|output| first.replace("[0]", &format!("[{output}]")) + "\n");
+    *body = body.replace(&first, &outputs.collect::<String>());
+    let patterns = (0..count).map(|number| format!("16/{:04x}, ", FIRST_SESSION + number));
+    let Some((start, end)) = arguments_of(body, "sessions") else { return };
+    body.replace_range(start..end, &(patterns.collect::<String>() + "-"));
+}
+
 fn without_comments(text: &str) -> String {
     text.lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
@@ -197,7 +226,7 @@ mod tests {
     fn a_load_replaces_rules_and_routes() {
         let text = "define($A 1, $AB 2);\nsource :: InfiniteSource(LIMIT 3) -> rules :: IPFilter(deny (x or y), allow all)\n\
                     -> routes :: R(1.0.0.0/8 1.1.1.1 2, 0/0 0) -> X($AB, $A) -> out :: Counter -> Discard;";
-        let load = Load { rules: Some(3), routes: Some(4) };
+        let load = Load { rules: Some(3), routes: Some(4), sessions: None };
         let capture = capture(10, 100);
         let chain = Chain::new(text, &load, &capture, 1).expect("a chain");
         assert!(chain.body.starts_with("\ninput -> rules :: IPFilter("), "{}", chain.body);
@@ -210,6 +239,23 @@ mod tests {
         let end = "FromDump(\"/tmp/a b.pcap\", STOP true) -> chain :: Chain -> Chain -> Discard;\n";
         assert!(twice.ends_with(end), "{twice}");
         assert_eq!(Chain::new("Idle -> Discard;", &load, &capture, 1), Err(NoSource));
+    }
+
+    #[test]
+    fn a_broadband_server_knows_all_sessions() {
+        let bras = EXAMPLES.iter().find(|example| example.name == "bras").expect("bras");
+        let load = Load { sessions: Some(500), ..Load::default() };
+        let chain = Chain::new(bras.text, &load, &capture(10, 5), 1).expect("a chain");
+        assert_eq!(argument_count(&chain.body, "sessions"), Some(501));
+        assert!(chain.body.contains("16/0017, 16/0018,") && chain.body.contains(", 16/020a, -)"));
+        for (text, count) in [
+            ("sessions [0] -> subscribers;", 1),
+            ("sessions [499] -> subscribers;", 1),
+            ("-> subscribers;", 500),
+            ("sessions [500] -> unknown ::", 1),
+        ] {
+            assert_eq!(chain.body.matches(text).count(), count, "{text}");
+        }
     }
 
     #[test]

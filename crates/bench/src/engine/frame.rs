@@ -20,9 +20,9 @@ const UDP_HEADER: usize = 8;
 /// The start of a payload that the intrusion detection example reports.
 const ATTACK: &[u8] = b"GET /evil";
 
-/// The sessions that the broadband server example knows, and an unknown one.
-const SESSIONS: [u16; 3] = [0x17, 0x18, 0x19];
-const UNKNOWN_SESSION: u16 = 0x99;
+/// The first PPPoE session that the broadband server example knows, and one that it does not know. The others follow the first.
+pub(crate) const FIRST_SESSION: u16 = 0x17;
+const UNKNOWN_SESSION: u16 = 0xff00;
 
 /// The variation between the packets of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -72,16 +72,22 @@ impl Variation {
     }
 }
 
-/// Writes one frame of `size` bytes to `out`, or longer if its headers are.
-pub(crate) fn build(flow: &Flow, variation: &Variation, size: usize, is_pppoe: bool, out: &mut Vec<u8>) {
+/// Writes one frame of `size` bytes to `out`, or longer if its headers are. With a number of PPPoE sessions it has a PPPoE header.
+pub(crate) fn build(
+    flow: &Flow,
+    variation: &Variation,
+    size: usize,
+    sessions: Option<u16>,
+    out: &mut Vec<u8>,
+) {
     out.clear();
     out.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
-    let network = if is_pppoe { ETHERNET + PPPOE } else { ETHERNET };
+    let network = if sessions.is_some() { ETHERNET + PPPOE } else { ETHERNET };
     let transport = network + IP;
     let header = if flow.protocol == TCP { TCP_HEADER } else { UDP_HEADER };
     let size = size.max(transport + header);
-    if is_pppoe {
-        pppoe(flow, variation, size, out);
+    if let Some(sessions) = sessions {
+        pppoe(flow, variation, size, sessions, out);
     } else {
         out.extend([8, 0]);
     }
@@ -117,8 +123,8 @@ pub(crate) fn build(flow: &Flow, variation: &Variation, size: usize, is_pppoe: b
 }
 
 /// Appends EtherType, PPPoE header and PPP protocol. A subscriber keeps its session.
-fn pppoe(flow: &Flow, variation: &Variation, size: usize, out: &mut Vec<u8>) {
-    let known = SESSIONS[flow.source as usize % SESSIONS.len()];
+fn pppoe(flow: &Flow, variation: &Variation, size: usize, sessions: u16, out: &mut Vec<u8>) {
+    let known = FIRST_SESSION + (flow.source % u32::from(sessions.max(1))) as u16;
     let (kind, code, session, protocol) = match variation.pppoe {
         Pppoe::Known => (0x8864u16, 0u8, known, 0x0021u16),
         Pppoe::Unknown => (0x8864, 0, UNKNOWN_SESSION, 0x0021),
@@ -198,15 +204,17 @@ mod tests {
         let mut random = Random::new(3);
         let mut frame = Vec::new();
         for flow in generate_flows(200, &mut random) {
-            for (size, is_pppoe, network) in
-                [(64, false, 14), (64, true, 22), (1500, false, 14), (1514, true, 22)]
+            for (size, sessions, network) in
+                [(64, None, 14), (64, Some(3), 22), (1500, None, 14), (1514, Some(1_000), 22)]
             {
                 let variation = Variation { pppoe: Pppoe::Known, ..Variation::draw(&mut random) };
-                build(&flow, &variation, size, is_pppoe, &mut frame);
+                build(&flow, &variation, size, sessions, &mut frame);
                 assert_eq!(frame.len(), size);
                 assert_eq!(flow_of(&frame), Some(flow));
                 check_sums(&frame, network);
-                if is_pppoe {
+                if let Some(sessions) = sessions {
+                    let session = u16::from_be_bytes([frame[16], frame[17]]);
+                    assert!((FIRST_SESSION..FIRST_SESSION + sessions).contains(&session), "{session}");
                     assert_eq!(usize::from(u16::from_be_bytes([frame[18], frame[19]])), size - 20);
                 }
             }

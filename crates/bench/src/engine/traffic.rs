@@ -183,14 +183,14 @@ pub struct Capture {
 
 impl Capture {
     /// Writes a capture of at most `packets` frames of mixed traffic, or of one repeated frame if there is one flow.
-    /// The same seed gives the same bytes.
+    /// With a number of PPPoE sessions, they are PPPoE frames. The same seed gives the same bytes.
     pub fn make(
         path: &Path,
         seed: u64,
         flows: u32,
         is_constant: bool,
         size: FrameSize,
-        is_pppoe: bool,
+        sessions: Option<u16>,
         packets: u64,
     ) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::File(path.into(), error);
@@ -207,7 +207,7 @@ impl Capture {
             } else {
                 (zipf.draw(&mut random), Variation::draw(&mut random))
             };
-            frame::build(&flows[rank], &variation, size.of(number), is_pppoe, &mut frame);
+            frame::build(&flows[rank], &variation, size.of(number), sessions, &mut frame);
             encoder.record(time(number), frame.len() as u32, &frame, &mut bytes);
             file.write_all(&bytes).map_err(failed)?;
             bytes.clear();
@@ -294,7 +294,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let [path, copy] = ["mixed.pcap", "copy.pcap"].map(|name| folder.join(name));
         let make = |is_constant, size, packets| {
-            Capture::make(&path, 1, 500, is_constant, size, false, packets).expect("a capture")
+            Capture::make(&path, 1, 500, is_constant, size, None, packets).expect("a capture")
         };
         let made = make(false, FrameSize::InternetMix, 3_000);
         let read = Capture::extend(&path, &copy, 3_000).expect("a capture");

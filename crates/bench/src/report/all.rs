@@ -174,7 +174,7 @@ pub fn report(
     for &functions in &scope.steered {
         for size in [64, CHAIN_SIZE] {
             for by in [Lookup::Default, Lookup::Flow] {
-                steering.push(crate::steering_rate(bed, functions, STEERED_FLOWS, size, by, plan)?);
+                steering.push(crate::steering_rate(bed, functions, STEERED_FLOWS, size, by, 1, plan)?);
             }
         }
     }

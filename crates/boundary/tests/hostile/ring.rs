@@ -93,7 +93,7 @@ pub fn ports(bytes: &[u8]) {
         return;
     }
     let pool = POOL_BUFFERS * BUFFER_SIZE;
-    let layout = RegionLayout::pooled(&[SLOTS], pool).unwrap();
+    let layout = RegionLayout::pooled(&[SLOTS], 1, pool).unwrap();
     with_mapped(2 * layout.size + pool, |memory| {
         let regions = [0, layout.size].map(|start| memory.part(start, layout.size).unwrap());
         let buffers = memory.part(2 * layout.size, pool).unwrap();

@@ -10,4 +10,4 @@ mod vocabulary;
 mod words;
 
 pub use diagnostic::{RuleDiagnostic, RuleDiagnosticKind};
-pub use rules::{classifier_rules, filter_rules};
+pub use rules::{classifier_rule, classifier_rules, filter_rule, filter_rules};

@@ -17,23 +17,34 @@ pub fn filter_rules<S: AsRef<str>>(
     outputs: usize,
     names: &dyn Names,
 ) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
-    let (mut rules, mut problems) = (Vec::with_capacity(arguments.len()), Vec::new());
-    for (index, argument) in arguments.iter().enumerate() {
-        let words = words::split(argument.as_ref());
-        let Some((action, rest)) = words.split_first() else {
-            problems.push(RuleDiagnostic { rule: index, kind: RuleDiagnosticKind::EmptyRule });
-            continue;
-        };
-        let mut kinds = Vec::new();
-        let output = read_action(action, outputs).unwrap_or_else(|problem| {
-            kinds.push(problem);
-            None
-        });
-        let condition = read_condition(rest, names, &mut kinds);
-        problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: index, kind }));
-        rules.push(Rule { output, condition });
-    }
-    (rules, problems)
+    let mut problems = Vec::new();
+    let arguments = arguments.iter().map(AsRef::as_ref).enumerate();
+    let rules =
+        arguments.filter_map(|(number, text)| filter_rule(number, text, outputs, names, &mut problems));
+    (rules.collect(), problems)
+}
+
+/// Parses one argument of an `IPFilter`: that with this number. Adds problems to `problems`.
+pub fn filter_rule(
+    number: usize,
+    argument: &str,
+    outputs: usize,
+    names: &dyn Names,
+    problems: &mut Vec<RuleDiagnostic>,
+) -> Option<Rule> {
+    let words = words::split(argument);
+    let Some((action, rest)) = words.split_first() else {
+        problems.push(RuleDiagnostic { rule: number, kind: RuleDiagnosticKind::EmptyRule });
+        return None;
+    };
+    let mut kinds = Vec::new();
+    let output = read_action(action, outputs).unwrap_or_else(|problem| {
+        kinds.push(problem);
+        None
+    });
+    let condition = read_condition(rest, names, &mut kinds);
+    problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: number, kind }));
+    Some(Rule { output, condition })
 }
 
 /// Parses the arguments of an `IPClassifier`. Each is an expression; its packets go to the output of the same index.
@@ -42,15 +53,24 @@ pub fn classifier_rules<S: AsRef<str>>(
     arguments: &[S],
     names: &dyn Names,
 ) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
-    let (mut rules, mut problems) = (Vec::with_capacity(arguments.len()), Vec::new());
-    for (index, argument) in arguments.iter().enumerate() {
-        let words = words::split(argument.as_ref());
-        let mut kinds = Vec::new();
-        let condition = read_condition(&words, names, &mut kinds);
-        problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: index, kind }));
-        rules.push(Rule { output: u32::try_from(index).ok(), condition });
-    }
-    (rules, problems)
+    let mut problems = Vec::new();
+    let arguments = arguments.iter().map(AsRef::as_ref).enumerate();
+    let rules = arguments.map(|(number, text)| classifier_rule(number, text, names, &mut problems));
+    (rules.collect(), problems)
+}
+
+/// Parses one argument of an `IPClassifier`: that with this number. Adds problems to `problems`.
+pub fn classifier_rule(
+    number: usize,
+    argument: &str,
+    names: &dyn Names,
+    problems: &mut Vec<RuleDiagnostic>,
+) -> Rule {
+    let words = words::split(argument);
+    let mut kinds = Vec::new();
+    let condition = read_condition(&words, names, &mut kinds);
+    problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: number, kind }));
+    Rule { output: u32::try_from(number).ok(), condition }
 }
 
 fn read_action(word: &str, outputs: usize) -> Result<Option<u32>, RuleDiagnosticKind> {

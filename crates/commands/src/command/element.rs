@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use element::{ArgumentInfo, Class, ClassDocumentation, Fate, HandlerKind, Reason};
+use element::{ArgumentInfo, Class, ClassDocumentation, Fate, HandlerKind, Reason, ShardMode};
 use serde::Serialize;
 
 use crate::components;
@@ -46,6 +46,7 @@ struct Entry {
     ports: &'static str,
     processing: &'static str,
     flow: &'static str,
+    shards: &'static str,
     arguments: Vec<Argument>,
     handlers: Vec<Handler>,
     fates: Vec<PacketFate>,
@@ -109,6 +110,13 @@ impl Entry {
             ports: info.ports,
             processing: info.processing,
             flow: info.flow,
+            shards: match info.shards.mode {
+                ShardMode::Never => "one only",
+                ShardMode::Independent => "independent",
+                ShardMode::Sum => "summed",
+                ShardMode::Divide => "divided",
+                ShardMode::First => "in the first",
+            },
             arguments: info.arguments().zip(page.arguments()).map(argument).collect(),
             handlers: handlers(class),
             fates: info.fates.iter().map(|fate| PacketFate::new(*fate)).collect(),
@@ -133,8 +141,8 @@ impl Entry {
         };
         let _ = writeln!(
             page,
-            "Group {} · ports {} · processing {}{aliases}\n",
-            self.group, self.ports, self.processing
+            "Group {} · ports {} · processing {} · shards: {}{aliases}\n",
+            self.group, self.ports, self.processing, self.shards
         );
         if !self.arguments.is_empty() {
             let _ = writeln!(page, "## Arguments\n");

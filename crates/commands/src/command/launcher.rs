@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use api::client;
-use clap::Args;
+use clap::{Args, value_parser};
 use daemon::serve_upgrades;
 use launcher::{Event, RunError, Settings};
 use protocol::Channel;
@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     /// the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
+    /// Number of threads that run the switches of each fabric
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
+    switch_threads: u8,
     /// User and group that fabrics become if the launcher is root. No file and no other process may be theirs. 0: root
     #[arg(long, value_name = "UID", default_value_t = FABRIC_USER)]
     fabric_user: u32,
@@ -96,7 +99,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         stays: arguments.stay,
         closes_input: arguments.detached,
         fabric_user: Some(arguments.fabric_user),
-        arguments: vec!["fabric".into(), format!("--workers={}", arguments.workers).into()],
+        arguments: vec![
+            "fabric".into(),
+            format!("--workers={}", arguments.workers).into(),
+            format!("--switch-threads={}", arguments.switch_threads).into(),
+        ],
         agent_arguments: ["agent".into()].into_iter().chain(arguments.certificates.arguments()).collect(),
         ..Settings::new(socket.clone(), program)
     };
@@ -108,11 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 /// Starts launchers for a daemon, and also its successor.
 fn start_on_request(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let program = std::env::current_exe().map_err(|error| CommandError::Launcher(RunError::System(error)))?;
-    let (workers, fabric_user, socket) = (arguments.workers, arguments.fabric_user, arguments.socket.clone());
+    let (workers, switch_threads) = (arguments.workers, arguments.switch_threads);
+    let (fabric_user, socket) = (arguments.fabric_user, arguments.socket.clone());
     let certificates: Vec<_> = arguments.certificates.arguments().collect();
     let command = move || {
         let mut command = Command::new(&program);
         command.args(["launcher", "--detached"]).arg(format!("--workers={workers}"));
+        command.arg(format!("--switch-threads={switch_threads}"));
         command.arg(format!("--fabric-user={fabric_user}"));
         command.args(certificates.clone());
         command.arg("--socket").args(&socket);

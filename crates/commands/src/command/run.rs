@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use element::Fate;
+use click_lang::{Diagnostic, Graph};
+use element::HandlerError;
 use packet::Timestamp;
 use router::{Options, RunEnd};
 use serde::Serialize;
@@ -13,6 +14,9 @@ use serde::Serialize;
 use crate::configuration::{self, ConfigurationArguments};
 use crate::environment::ProcessEnvironment;
 use crate::error::{CommandError, message};
+use crate::shards::{Engines, MAX_SHARDS, Plan};
+use crate::snapshot::Snapshot;
+use crate::source::SourceText;
 use crate::{live, output};
 
 /// Run a configuration in this process.
@@ -37,6 +41,9 @@ pub(crate) struct Arguments {
     /// Seed for all random numbers.
     #[arg(long)]
     seed: Option<u64>,
+    /// Run in this many shards: engines with a thread of their own, each with a part of the flows.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "simtime", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
+    shards: u32,
     /// Packets in a batch, from 1 to 256. Results do not depend on it.
     #[arg(long, default_value_t = router::DEFAULT_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
@@ -96,39 +103,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         source: text.text.clone(),
         ..Options::default()
     };
-    let environment = Rc::new(ProcessEnvironment::new());
-    let mut router = match configuration::router(graph, environment.clone(), options) {
-        Ok(router) => router,
-        Err(problems) => {
-            configuration::print(&problems, &text);
-            return Err(CommandError::Configuration);
-        }
-    };
-    configuration::print(router.warnings(), &text);
+    let mut engine = Engine::build(arguments, graph, options, &text)?;
     let started = Instant::now();
-    let limit = arguments.seconds.map(Duration::from_secs_f64);
     let mut table = live::LiveTable::new(!arguments.quiet && !arguments.json);
+    let limit = arguments.seconds.map(Duration::from_secs_f64);
     let end = loop {
         let wait =
             limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));
-        // A pause would make simulated runs differ.
-        let pause = if arguments.simtime { None } else { Some(wait) };
-        match router.run_for(pause) {
+        match engine.run_for(wait) {
             RunEnd::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break RunEnd::Paused,
-            RunEnd::Paused => {
-                let progress = live::Progress::of_reading(environment.progress(), started);
-                table.refresh(&router, progress.as_ref());
+            RunEnd::Paused if table.is_due() => {
+                let progress = live::Progress::of_reading(engine.progress(), started);
+                table.refresh(&engine.snapshot(), progress.as_ref());
             }
+            RunEnd::Paused => {}
             end => break end,
         }
     };
+    engine.stop();
     table.clear();
     let elapsed = started.elapsed();
-    let handlers = arguments.handler.iter().map(|path| (path, router.read(path, "")));
     let mut failed = false;
     let mut values = std::collections::BTreeMap::new();
-    for (path, value) in handlers {
-        match value {
+    for path in &arguments.handler {
+        match engine.read(path) {
             Ok(value) => drop(values.insert(path.clone(), value)),
             Err(error) => {
                 eprintln!("clickbox: {}", message(&error));
@@ -136,27 +134,105 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             }
         }
     }
+    let snapshot = engine.snapshot();
+    for problem in engine.finish() {
+        eprintln!("clickbox: {problem}");
+        failed = true;
+    }
     if arguments.json {
-        output::json(&summary(&router, end, elapsed, values));
+        output::json(&summary(&snapshot, end, elapsed, values));
     } else {
         for (path, value) in &values {
             output::text(&format!("{path} = {}\n", value.trim_end()));
         }
         if !arguments.quiet {
-            eprint!("{}", live::summary(&router, elapsed, end));
+            eprint!("{}", live::summary(&snapshot, elapsed, end));
         }
     }
     Ok(ExitCode::from(u8::from(failed)))
 }
 
+/// What runs the configuration: one engine in this thread, or several in theirs.
+enum Engine {
+    Here { router: Box<router::Router>, environment: Rc<ProcessEnvironment>, is_simulated: bool },
+    Shards(Engines),
+}
+
+impl Engine {
+    fn build(
+        arguments: &Arguments,
+        graph: Graph,
+        options: Options,
+        text: &SourceText,
+    ) -> Result<Engine, CommandError> {
+        let refused = |problems: Vec<Diagnostic>| {
+            configuration::print(&problems, text);
+            CommandError::Configuration
+        };
+        if arguments.shards > 1 {
+            let plan = Plan { graph, options, captures: Vec::new() };
+            let built = Engines::build(arguments.shards, &plan).map_err(CommandError::Shards)?;
+            let (engines, warnings) = built.map_err(refused)?;
+            configuration::print(&warnings, text);
+            engines.start();
+            return Ok(Engine::Shards(engines));
+        }
+        let environment = Rc::new(ProcessEnvironment::new());
+        let router = configuration::router(graph, environment.clone(), options).map_err(refused)?;
+        configuration::print(router.warnings(), text);
+        Ok(Engine::Here { router: Box::new(router), environment, is_simulated: arguments.simtime })
+    }
+
+    fn run_for(&mut self, time: Duration) -> RunEnd {
+        match self {
+            // A pause would make simulated runs differ.
+            Engine::Here { router, is_simulated, .. } => router.run_for((!*is_simulated).then_some(time)),
+            Engine::Shards(engines) => engines.wait(time).unwrap_or(RunEnd::Paused),
+        }
+    }
+
+    fn stop(&self) {
+        if let Engine::Shards(engines) = self {
+            engines.stop();
+        }
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        match self {
+            Engine::Here { environment, .. } => environment.progress(),
+            Engine::Shards(engines) => engines.progress(),
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        match self {
+            Engine::Here { router, .. } => Snapshot::of(router),
+            Engine::Shards(engines) => engines.snapshot(),
+        }
+    }
+
+    fn read(&self, path: &str) -> Result<String, HandlerError> {
+        match self {
+            Engine::Here { router, .. } => router.read(path, ""),
+            Engine::Shards(engines) => engines.read(path),
+        }
+    }
+
+    /// Ends the run; returns what could not be written.
+    fn finish(&mut self) -> Vec<String> {
+        match self {
+            Engine::Here { .. } => Vec::new(),
+            Engine::Shards(engines) => engines.finish(),
+        }
+    }
+}
+
 fn summary(
-    router: &router::Router,
+    snapshot: &Snapshot,
     end: RunEnd,
     elapsed: Duration,
     handlers: std::collections::BTreeMap<String, String>,
 ) -> Summary {
-    let losses = router.losses();
-    let rows = router.elements().zip(router.classes()).zip(router.counts());
     Summary {
         end: match end {
             RunEnd::Stopped => "stopped",
@@ -165,35 +241,33 @@ fn summary(
             RunEnd::Paused => "time",
         },
         seconds: elapsed.as_secs_f64(),
-        elements: rows
-            .map(|((name, class), (packets_in, packets_out))| Row {
-                name: name.to_string(),
-                class,
-                packets_in,
-                packets_out,
-                lost: losses
-                    .iter()
-                    .filter(|loss| loss.element == name)
-                    .map(|loss| (loss.reason.to_string(), loss.packets))
-                    .collect(),
+        elements: snapshot
+            .elements
+            .iter()
+            .map(|element| Row {
+                name: element.name.clone(),
+                class: element.class,
+                packets_in: element.packets_in,
+                packets_out: element.packets_out,
+                lost: element.lost.iter().cloned().collect(),
             })
             .collect(),
-        account: account(router),
+        account: account(snapshot),
         handlers,
     }
 }
 
-fn account(router: &router::Router) -> AccountSummary {
-    let account = router.account();
-    let waiting = router.waiting().map(|(element, packets, oldest)| WaitingSummary {
-        element: element.to_string(),
-        packets,
+fn account(snapshot: &Snapshot) -> AccountSummary {
+    let waiting = snapshot.waiting.iter().map(|(element, packets, oldest)| WaitingSummary {
+        element: element.clone(),
+        packets: *packets,
         seconds: oldest.map(Timestamp::as_seconds),
     });
+    let lost = snapshot.account.lost.iter();
     AccountSummary {
-        fates: Fate::COUNTED.into_iter().map(|fate| (fate.name(), account.fates.of(fate))).collect(),
-        lost: account.lost.into_iter().map(|(reason, packets)| (reason.into_owned(), packets)).collect(),
-        discarded: router.discards().into_iter().map(|one| (one.connection, one.packets)).collect(),
+        fates: snapshot.fates().collect(),
+        lost: lost.map(|(reason, packets)| (reason.to_string(), *packets)).collect(),
+        discarded: snapshot.discards.iter().cloned().collect(),
         waiting: waiting.collect(),
     }
 }

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
-use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings};
+use router::FilterInstruction;
+use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
 
 use super::descriptors::Descriptors;
 use super::files::io_error;
@@ -23,8 +24,12 @@ const RECEIVE_BUFFER: usize = 1 << 23;
 /// Maximum number of packets that an interface is given at once.
 const BURST: usize = 64;
 
-/// Opens a device.
-pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
+/// Opens a device. An interface receives only what `filter` accepts.
+pub(super) fn open(
+    request: &DeviceRequest,
+    descriptors: &Descriptors,
+    filter: Option<Vec<FilterInstruction>>,
+) -> Result<Box<dyn Device>, IoError> {
     match request {
         DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive } => {
             let settings = PacketSocketSettings {
@@ -34,8 +39,15 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 receive: if *receive { RECEIVE_BUFFER } else { 0 },
                 gso: false,
             };
-            let interface =
-                PacketSocket::open(name, settings).map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
+            let filter_code = filter.filter(|_| *receive);
+            let open = || {
+                let socket = PacketSocket::open_descriptor(name, settings)?;
+                if let Some(code) = filter_code {
+                    attach_filter(&socket, code.iter().map(|one| (one.code, one.jt, one.jf, one.k)))?;
+                }
+                PacketSocket::from_descriptor(socket, settings)
+            };
+            let interface = open().map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
             let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
             let socket = Rc::new(interface.socket());
             let descriptor = descriptors.register(&socket);

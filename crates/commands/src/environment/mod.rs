@@ -8,9 +8,15 @@ mod filter;
 mod host;
 mod multicast;
 mod open_socket;
+mod parts;
 mod process;
 mod replay;
+mod shard;
 mod sockets;
+mod split;
 
+pub(crate) use parts::Outputs;
 pub(crate) use process::ProcessEnvironment;
 pub(crate) use replay::MemoryCapture;
+pub(crate) use shard::{ShardLink, Waker};
+pub(crate) use split::{join, remove_parts, split};

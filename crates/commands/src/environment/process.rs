@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use element::{
-    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Socket,
-    SocketError, SocketRequest, Stream, Terminal, Writer,
+    Descriptor, Device, DeviceRequest, DividedRange, Environment, Interface, IoError, Listener, OtherShards,
+    Reader, Socket, SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 use packet::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -15,6 +15,7 @@ use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::replay::{MemoryCapture, Replay};
+use super::shard::{ShardLink, ShardSupport};
 use super::{devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
@@ -27,6 +28,8 @@ pub(crate) struct ProcessEnvironment {
     interrupted: Arc<AtomicBool>,
     /// The handlers by which signals stop the run, until an element asks for the signal.
     stop_handlers: RefCell<Vec<(i32, SigId)>>,
+    /// What it has if this is the environment of a shard.
+    shard: Option<ShardSupport>,
 }
 
 impl ProcessEnvironment {
@@ -48,12 +51,32 @@ impl ProcessEnvironment {
             capture: None,
             interrupted,
             stop_handlers: RefCell::new(stop_handlers),
+            shard: None,
         }
     }
 
     /// Like `new`, with a capture that is not a file of the host.
     pub(crate) fn with(capture: MemoryCapture) -> ProcessEnvironment {
         ProcessEnvironment { capture: Some(capture), ..ProcessEnvironment::new() }
+    }
+
+    /// Like `new`, for one of several shards.
+    pub(crate) fn of_shard(link: ShardLink, others: Option<Box<dyn OtherShards>>) -> ProcessEnvironment {
+        let environment = ProcessEnvironment::new();
+        let shard = Some(ShardSupport::new(link, others, &environment.descriptors));
+        ProcessEnvironment { shard, ..environment }
+    }
+
+    /// The shard's first configuration is built and runs.
+    pub(crate) fn start_shard(&self) {
+        if let Some(shard) = &self.shard {
+            shard.run();
+        }
+    }
+
+    /// Whether a signal stopped the run.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 
     /// The progress of reading files: bytes read and total bytes.
@@ -101,15 +124,22 @@ impl Environment for ProcessEnvironment {
         if let Some(capture) = self.capture.as_ref().filter(|capture| capture.name == path) {
             return Ok(Box::new(Replay::new(capture.clone())));
         }
-        files::open(path, &self.progress)
+        match &self.shard {
+            Some(shard) => shard.open(path, &self.progress),
+            None => files::open(path, &self.progress),
+        }
     }
 
     fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
-        files::create(path, append)
+        match &self.shard {
+            Some(shard) => shard.create(path, append),
+            None => files::create(path, append),
+        }
     }
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
-        devices::open(request, &self.descriptors)
+        let filter = self.shard.as_ref().and_then(ShardSupport::filter);
+        devices::open(request, &self.descriptors, filter)
     }
 
     fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {
@@ -151,10 +181,24 @@ impl Environment for ProcessEnvironment {
     fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor> {
         let limit =
             until.map(|until| Duration::from_nanos((until - self.steady()).nanos().max(0).cast_unsigned()));
-        self.descriptors.wait(watched, limit)
+        let Some(waker) = self.shard.as_ref().map(ShardSupport::waker) else {
+            return self.descriptors.wait(watched, limit);
+        };
+        let all: Vec<_> = watched.iter().copied().chain([(waker, true, false)]).collect();
+        let mut ready = self.descriptors.wait(&all, limit);
+        ready.retain(|descriptor| *descriptor != waker);
+        ready
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        self.is_stopped() || self.shard.as_ref().is_some_and(ShardSupport::is_woken)
+    }
+
+    fn divide(&self, range: DividedRange) -> Result<(), IoError> {
+        self.shard.as_ref().map_or(Ok(()), |shard| shard.divide(range))
+    }
+
+    fn others(&self) -> Option<&dyn OtherShards> {
+        self.shard.as_ref()?.others()
     }
 }

@@ -55,6 +55,8 @@ pub(crate) enum CommandError {
         /// The data.
         what: &'static str,
     },
+    /// The threads of shards can't be started.
+    Shards(io::Error),
     /// A configuration has errors. Its diagnostics are printed already.
     Configuration,
     /// `$CLICKBOX_SOCKET` is not an address.
@@ -205,6 +207,7 @@ impl CommandError {
             | Self::Daemon(_)
             | Self::Confine(_)
             | Self::Starter(_)
+            | Self::Shards(_)
             | Self::Launcher(_)
             | Self::FabricEnd(_)
             | Self::Fabric(_)
@@ -257,6 +260,7 @@ impl fmt::Display for CommandError {
             Self::Daemon(error) => error.fmt(f),
             Self::Confine(error) => error.fmt(f),
             Self::Starter(error) => error.fmt(f),
+            Self::Shards(error) => write!(f, "cannot start the threads of shards: {error}"),
             Self::Tokens(error) => error.fmt(f),
             Self::TrustPool => f.write_str(
                 "--trust-pool is not supported: functions in containers get memory of their own, into which packets are copied",
@@ -308,6 +312,7 @@ impl Error for CommandError {
             Self::Daemon(error) => error.source(),
             Self::Confine(error) => error.source(),
             Self::Starter(error) => error.source(),
+            Self::Shards(error) => error.source(),
             Self::Tokens(error) => error.source(),
             Self::UserName(error) => error.source(),
             Self::Launcher(error) => error.source(),

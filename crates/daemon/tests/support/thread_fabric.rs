@@ -25,7 +25,7 @@ pub(crate) struct ThreadFabric {
 impl ThreadFabric {
     pub(crate) fn new(image: &'static [u8], workers: usize) -> Arc<Self> {
         Arc::new(Self {
-            settings: fabric::Settings { image, workers, shares_processors: false },
+            settings: fabric::Settings { image, workers, shares_processors: false, switch_threads: 1 },
             fabrics: Mutex::default(),
             connections: Mutex::default(),
         })

@@ -1,11 +1,13 @@
 //! The environment of an element during its creation.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::environment::Environment;
-use crate::error::Message;
+use crate::error::{Message, SetupError};
 use crate::names::Names;
+use crate::shard::Shard;
 
 /// The environment of an element during its creation, before the other elements exist.
 pub struct Setup<'a> {
@@ -25,6 +27,8 @@ pub struct Setup<'a> {
     pub checking: bool,
     /// The number of threads that tasks may be assigned to. One thread runs them all.
     pub threads: usize,
+    /// The shard that the element is in.
+    pub shard: Shard,
 }
 
 impl<'a> Setup<'a> {
@@ -45,6 +49,7 @@ impl<'a> Setup<'a> {
             unbatched: false,
             checking: false,
             threads: 1,
+            shard: Shard::ONLY,
         }
     }
 
@@ -76,6 +81,14 @@ impl<'a> Setup<'a> {
     /// The environment.
     pub fn environment(&self) -> &'a dyn Environment {
         self.environment
+    }
+
+    /// Fails if there are several shards, because `what` needs one.
+    pub fn require_one_shard(&self, what: &str) -> Result<(), SetupError> {
+        match self.shard.count {
+            0 | 1 => Ok(()),
+            count => Err(SetupError::new(format!("{what} needs one shard, but there are {count}"))),
+        }
     }
 
     /// Adds a warning: text without the element's name.

@@ -96,8 +96,13 @@ pub(crate) enum CallError {
 impl TestBox {
     /// A box with this many ports and slots.
     pub(crate) fn new(ports: usize, slots: u32) -> TestBox {
+        TestBox::paired(ports, slots, 1)
+    }
+
+    /// A box whose ports have several ring pairs. `ports` has all of the first port, then those of the next one.
+    pub(crate) fn paired(ports: usize, slots: u32, pairs: usize) -> TestBox {
         let slots = Slots::new(slots).unwrap();
-        let layout = RegionLayout::new(&vec![slots; ports]).unwrap();
+        let layout = RegionLayout::paired(&vec![slots; ports], pairs).unwrap();
         let memory = Vec::leak(vec![0u64; layout.size / 8]);
         // SAFETY: the memory is never freed, and nothing else uses it.
         let region_memory = unsafe { Mapped::new(NonNull::from(&mut *memory).cast(), layout.size) };
@@ -119,6 +124,7 @@ impl TestBox {
             seeds: [1, 2, 3, 4],
             regions: Vec::new(),
             ports: layout.ports.iter().enumerate().map(info).collect(),
+            pairs: pairs as u32,
         };
         info.write(&region_memory).unwrap();
         let ports =
@@ -168,10 +174,31 @@ impl TestBox {
         self.platform.sleeps_until_alarm.set(false);
     }
 
+    /// Sends requests together; returns the replies in order.
+    pub(crate) fn call_all(&mut self, requests: &[Request]) -> Vec<Result<Vec<u8>, CallError>> {
+        let before = self.number;
+        for request in requests {
+            self.number += 1;
+            self.outbox.push(request.encode(self.number));
+        }
+        let last = core::mem::replace(&mut self.number, before);
+        (before..last)
+            .map(|_| {
+                self.number += 1;
+                self.reply()
+            })
+            .collect()
+    }
+
     /// Sends a request and runs rounds until the reply arrives.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, CallError> {
         self.number += 1;
         self.outbox.push(request.encode(self.number));
+        self.reply()
+    }
+
+    /// Runs rounds until the reply with this number arrives.
+    fn reply(&mut self) -> Result<Vec<u8>, CallError> {
         for _ in 0..100_000 {
             self.outbox.flush(&mut self.requests).unwrap();
             self.engine.round().unwrap();

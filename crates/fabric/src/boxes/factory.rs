@@ -37,6 +37,8 @@ pub(crate) struct SandboxFactory {
     images: Images,
     /// Rung when a virtual machine ends.
     exit_event: Arc<EventFd>,
+    /// Threads that switch packets: a box has a ring pair for each of them.
+    switch_threads: usize,
 }
 
 /// A box that was created but not started, with its ports.
@@ -57,7 +59,7 @@ impl SandboxFactory {
         let host = Host::start(settings.image, host)?;
         let wanted = match (host.has_vms(), settings.workers) {
             (false, _) => 0,
-            (true, 0) => cores.count().saturating_sub(1).max(1),
+            (true, 0) => cores.count().saturating_sub(settings.switch_threads).max(1),
             (true, workers) => workers,
         };
         let start = |_| SharedWorker::start(settings.shares_processors);
@@ -75,6 +77,7 @@ impl SandboxFactory {
             pools: Pools::default(),
             images: Images::default(),
             exit_event,
+            switch_threads: settings.switch_threads,
         })
     }
 
@@ -175,6 +178,7 @@ impl SandboxFactory {
         let settings = Settings {
             image: self.image(definition)?,
             ports: definition.ports.iter().map(port).collect(),
+            pairs: self.switch_threads,
             quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
             pool: self.pools.of(definition, kind)?,
@@ -207,7 +211,7 @@ impl SandboxFactory {
                 (sandbox, RunResources::Affinity(affinity))
             }
         };
-        let ports = take_ports(&mut sandbox, definition.ports.len());
+        let ports = take_ports(&mut sandbox, definition.ports.len() * self.switch_threads);
         Ok(CreatedBox { instance: Instance::new(sandbox, resources, core), ports })
     }
 

@@ -205,7 +205,8 @@ mod tests {
     /// A stop interrupts a start. The thread that starts the box finds out after the stop has ended.
     #[test]
     fn a_box_that_was_stopped_while_it_started_is_not_restarted() {
-        let settings = crate::Settings { image: image::PROBE, workers: 1, shares_processors: false };
+        let settings =
+            crate::Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads: 1 };
         let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
         let fabric = Fabric::start(&settings, host, [7; 16]).unwrap();
         for restart in [Restart::OnFailure, Restart::Never] {

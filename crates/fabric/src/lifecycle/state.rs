@@ -195,7 +195,7 @@ impl Fabric {
             ExitEvents::new(exit_event.clone()).map_err(system("watch for the end of boxes"))?;
         let fabric = Self(Arc::new(FabricState {
             boxes: Mutex::default(),
-            switches: SwitchThread::start(cores.clone(), spin_time)?,
+            switches: SwitchThread::start(cores.clone(), spin_time, settings.switch_threads)?,
             factory: SandboxFactory::new(settings, host, cores, exit_event)?,
             templates: Templates::default(),
             exit_events,

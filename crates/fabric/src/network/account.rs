@@ -1,6 +1,7 @@
 //! The accounts of switches, ports and pipes, and what passed the rings of boxes.
 
 use super::attach::Network;
+use super::flows::all_steering;
 use super::records::{Endpoint, PortRecord};
 use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, ServiceName, SwitchName};
 use protocol::fabric::LinkEnd;
@@ -23,8 +24,15 @@ pub(crate) struct NetworkAccount {
 }
 
 /// Drop reasons that are counted between a switch and what is behind its port. The others are the switch's own.
-const PORT_REASONS: [Reason; 6] =
-    [Reason::TOO_LONG, Reason::FULL, Reason::FAULTY, Reason::DOWN, Reason::MISSED, Reason::BOX_ENDED];
+const PORT_REASONS: [Reason; 7] = [
+    Reason::TOO_LONG,
+    Reason::FULL,
+    Reason::FAULTY,
+    Reason::DOWN,
+    Reason::MISSED,
+    Reason::BOX_ENDED,
+    Reason::THREAD_FULL,
+];
 
 fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String, u64> {
     let reasons = REASONS.into_iter().filter(|reason| counts(*reason));
@@ -77,11 +85,12 @@ impl Network {
                 ..AccountRow::new(place)
             });
         }
-        let books = runner.switch().books();
-        let held = match runner.switch().forward_mut() {
+        let books = runner.books();
+        let held = |forward: &mut ForwardingMode| match forward {
             ForwardingMode::Steering(steering) => steering.chains().held() as u64,
             _ => 0,
         };
+        let held = runner.forwards().map(held).sum();
         rows.push(AccountRow {
             incoming: Some(books.counters.received_frames.saturating_add(books.injected)),
             made: books.copied,
@@ -95,10 +104,15 @@ impl Network {
     /// The chains of a steering switch.
     fn account_of_chains(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {
         let Ok((record, runner)) = self.record_and_runner(name) else { return };
-        let ForwardingMode::Steering(steering) = runner.switch().forward_mut() else { return };
+        let Ok(all) = all_steering(name, runner) else { return };
         for chain in &record.services.definition.chains {
-            let number = record.services.chains.get(&chain.name);
-            let Some(books) = number.and_then(|number| steering.chains().books(*number)) else { continue };
+            let Some(number) = record.services.chains.get(&chain.name) else { continue };
+            let of_shards = all.iter().filter_map(|steering| steering.chains().books(*number));
+            let books = of_shards.reduce(|mut sum, books| {
+                sum += books;
+                sum
+            });
+            let Some(books) = books else { continue };
             let ChainBooks {
                 entered,
                 returned,
@@ -191,7 +205,7 @@ impl Network {
         &self,
         switch: &SwitchName,
         port: &PortName,
-    ) -> Option<(&PortRecord, &switch::SwitchRunner<switch::ForwardingMode>)> {
+    ) -> Option<(&PortRecord, &switch::Shards<ForwardingMode>)> {
         let index = self.switches.iter().position(|record| record.name == *switch)?;
         Some((self.switches.get(index)?.ports.get(port)?, self.runners.get(index + 1)?))
     }

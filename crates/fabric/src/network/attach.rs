@@ -1,18 +1,19 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::ended_flows::EndedFlows;
+use super::pairs::{PairPipes, PairSlots, Port, rings_of};
 use super::records::{
-    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, Silent, SwitchRecord,
+    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,
 };
+use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};
 use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
-use sandbox::{EventFd, SharedRegion};
+use sandbox::EventFd;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use switch::driver::PortSlot;
-use switch::{BoxPipe, Capture, Captures, ForwardingMode, RingBooks, StaticTable, SwitchRunner};
+use switch::{Capture, Captures, ForwardingMode, RingBooks, Shards, StaticTable};
 
 /// Index of the runner that has only pipes.
 const PIPE_RUNNER: usize = 0;
@@ -21,7 +22,9 @@ const PIPE_RUNNER: usize = 0;
 #[derive(Debug)]
 pub(crate) struct Network {
     /// The runners: one for pipes, then one for each switch, in the order of `switches`.
-    pub(super) runners: Vec<SwitchRunner<ForwardingMode>>,
+    pub(super) runners: Vec<Shards<ForwardingMode>>,
+    /// The other threads that run shards of them.
+    pub(super) threads: Vec<Arc<ShardThread>>,
     /// The record of each switch.
     pub(super) switches: Vec<SwitchRecord>,
     /// The ports of boxes, by box and number.
@@ -40,10 +43,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// A network without switches.
-    pub(super) fn new() -> io::Result<Self> {
+    /// A network without switches, for this number of threads.
+    pub(super) fn new(threads: usize) -> io::Result<Self> {
+        let forward = || ForwardingMode::Static(StaticTable::new());
         Ok(Self {
-            runners: vec![SwitchRunner::new(ForwardingMode::Static(StaticTable::new()))?],
+            runners: vec![Shards::new(forward(), (1..threads).map(|_| forward()).collect(), 0)?],
+            threads: Vec::new(),
             switches: Vec::new(),
             box_ports: BTreeMap::new(),
             pipes: BTreeMap::new(),
@@ -55,9 +60,18 @@ impl Network {
         })
     }
 
-    fn add_box_pipe(&mut self) -> (BoxPipe<Arc<SharedRegion>>, usize) {
-        let pipe = BoxPipe::default();
-        let link = self.runners[PIPE_RUNNER].add_link(Box::new(pipe.clone()));
+    /// The number of switch threads.
+    pub(super) fn thread_count(&self) -> usize {
+        self.runners[PIPE_RUNNER].count()
+    }
+
+    fn add_box_pipe(&mut self) -> (PairPipes, usize) {
+        let pipe = PairPipes::new(self.thread_count());
+        // All shards have the same links, so they agree on the number.
+        let links = pipe.pipes().enumerate();
+        let links =
+            links.map(|(shard, pipe)| self.runners[PIPE_RUNNER].add_link(shard, Box::new(pipe.clone())));
+        let link = links.last().flatten().unwrap_or_default();
         (pipe, link)
     }
 
@@ -149,8 +163,8 @@ impl Network {
         }
     }
 
-    /// Detaches a box's port; returns the port if the box runs.
-    fn detach_port(&mut self, key: &(BoxName, u8), record: BoxPortRecord) -> Option<Port> {
+    /// Detaches a box's port; returns its ring pairs if the box runs.
+    fn detach_port(&mut self, key: &(BoxName, u8), record: BoxPortRecord) -> Option<Vec<Port>> {
         match record.endpoint {
             Endpoint::Switch { switch, port, slot } => {
                 let connected = slot.set(None);
@@ -161,14 +175,14 @@ impl Network {
                 let connected = pipe.set(side, None);
                 pipe.captures(side).end();
                 let Some(name) = name else {
-                    self.runners[PIPE_RUNNER].remove_link(link);
+                    self.runners[PIPE_RUNNER].remove_links(link);
                     return connected;
                 };
                 let pipe_key = (record.owner, name);
                 if let Some(pipe) = self.pipes.get_mut(&pipe_key) {
                     pipe.ends.iter_mut().filter(|end| end.as_ref() == Some(key)).for_each(|end| *end = None);
                     if pipe.ends.iter().all(Option::is_none) {
-                        self.runners[PIPE_RUNNER].remove_link(pipe.link);
+                        self.runners[PIPE_RUNNER].remove_links(pipe.link);
                         self.pipes.remove(&pipe_key);
                     }
                 }
@@ -177,13 +191,18 @@ impl Network {
         }
     }
 
-    /// Connects the ports of a started box, in order.
+    /// Connects the ports of a started box, in order: all ring pairs of the first port, then those of the next one.
     pub(crate) fn connect(&mut self, name: &BoxName, mut ports: Vec<Port>) {
         if self.port_keys(name).iter().any(|key| self.is_steered(key)) {
             Port::note_tags(&mut ports);
         }
-        for (number, port) in (0u8..).zip(ports) {
-            self.set_port(&(name.clone(), number), Some(port));
+        let mut ports = ports.into_iter();
+        for number in 0u8.. {
+            let pairs: Vec<Port> = ports.by_ref().take(self.thread_count()).collect();
+            if pairs.is_empty() {
+                break;
+            }
+            self.set_port(&(name.clone(), number), Some(pairs));
         }
     }
 
@@ -202,7 +221,7 @@ impl Network {
     pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
         let mut all = 0;
         for key in self.port_keys(name) {
-            let rings = self.set_port(&key, None).map(|mut port| port.rings()).unwrap_or_default();
+            let rings = self.set_port(&key, None).map(|mut pairs| rings_of(&mut pairs)).unwrap_or_default();
             if let Some(record) = self.box_ports.get_mut(&key) {
                 record.lost += rings.waiting();
                 record.ended += rings;
@@ -212,7 +231,7 @@ impl Network {
         all
     }
 
-    fn set_port(&mut self, key: &(BoxName, u8), port: Option<Port>) -> Option<Port> {
+    fn set_port(&mut self, key: &(BoxName, u8), port: Option<Vec<Port>>) -> Option<Vec<Port>> {
         let plugged = port.is_some();
         match &self.box_ports.get(key)?.endpoint {
             Endpoint::Pipe { pipe, side, .. } => pipe.set(*side, port),
@@ -220,7 +239,7 @@ impl Network {
                 let before = slot.set(port);
                 let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
                 match plugged {
-                    true => self.resume_port(&switch, &name, slot),
+                    true => self.resume_port(&switch, &name, &slot),
                     false => self.flush_port(&switch, &name),
                 }
                 before
@@ -232,7 +251,7 @@ impl Network {
     pub(super) fn move_port(
         &mut self,
         key: &(BoxName, u8),
-        to: Option<(SwitchName, PortName, PortSlot<Arc<SharedRegion>>)>,
+        to: Option<(SwitchName, PortName, PairSlots)>,
     ) -> bool {
         let Some(record) = self.box_ports.remove(key) else { return false };
         let (owner, mac) = (record.owner.clone(), record.mac);

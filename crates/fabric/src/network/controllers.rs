@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
     ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortId, PortKey,
-    Steering, SwitchRunner,
+    Shards, Steering,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -107,7 +107,7 @@ impl Network {
     fn controlled_runner(
         &mut self,
         number: u64,
-    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), AgentFault> {
+    ) -> Result<(&mut SwitchRecord, &mut Shards<ForwardingMode>), AgentFault> {
         let mut found = self.switches.iter_mut().zip(self.runners.iter_mut().skip(1));
         found.find(|(record, _)| record.number == number && is_controlled(record)).ok_or(AgentFault::NoSwitch)
     }
@@ -409,7 +409,7 @@ fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
 }
 
 /// The ports as controllers see them, by number: those of the switch, and one for each service and each chain.
-fn ports(record: &SwitchRecord, runner: &SwitchRunner<ForwardingMode>) -> BTreeMap<u32, Port> {
+fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32, Port> {
     let [.., third, second, first] = record.number.to_be_bytes();
     let describe = |number: u32, name: String, is_up: bool| {
         let [kind, _, high, low] = number.to_be_bytes();
@@ -458,7 +458,7 @@ fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), E
 
 fn port_stats(
     record: &SwitchRecord,
-    runner: &mut SwitchRunner<ForwardingMode>,
+    runner: &mut Shards<ForwardingMode>,
     port: Option<u32>,
 ) -> Result<Vec<PortStats>, AgentFault> {
     check_port(record, port).map_err(|()| ErrorCode::BRC_BAD_PORT)?;

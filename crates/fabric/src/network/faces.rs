@@ -5,7 +5,7 @@ use model::{BoxName, PortName, ServiceName};
 use protocol::fabric::{InstanceDefinition, ServiceDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use switch::{ForwardingMode, SwitchRunner};
+use switch::{ForwardingMode, Shards};
 
 impl SwitchRecord {
     /// The names of ports through which instances get the packets of chains.
@@ -28,7 +28,7 @@ impl SwitchRecord {
     }
 
     /// The packets that wait for each instance.
-    pub(super) fn waiting(&self, runner: &mut SwitchRunner<ForwardingMode>) -> BTreeMap<BoxName, u64> {
+    pub(super) fn waiting(&self, runner: &mut Shards<ForwardingMode>) -> BTreeMap<BoxName, u64> {
         let mut all = BTreeMap::new();
         for (service, instance) in self.instances() {
             let ids = faces_of(service, instance).filter_map(|face| Some(self.ports.get(&face)?.id));
@@ -46,7 +46,7 @@ fn faces_of(service: &ServiceDefinition, instance: &InstanceDefinition) -> impl 
 
 /// Prepares the ports of instances: frames that are sent to all ports do not reach functions, which would send them on as
 /// packets of chains; and functions that must not stand still are watched.
-pub(super) fn prepare_faces(record: &SwitchRecord, runner: &mut SwitchRunner<ForwardingMode>) {
+pub(super) fn prepare_faces(record: &SwitchRecord, runner: &mut Shards<ForwardingMode>) {
     let mut faces: BTreeMap<PortName, Option<Duration>> = BTreeMap::new();
     for (service, instance) in record.instances() {
         let limit = service.dead_after_ms.map(|limit| Duration::from_millis(limit.into()));

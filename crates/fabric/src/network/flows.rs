@@ -13,7 +13,7 @@ use model::{AddFlow, FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchNam
 use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Steering, SwitchRunner};
+use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering};
 
 /// Why a flow is refused that no daemon of ours orders.
 pub(super) fn malformed(what: &'static str) -> OperationError {
@@ -22,12 +22,24 @@ pub(super) fn malformed(what: &'static str) -> OperationError {
 
 pub(super) fn steering<'a>(
     switch: &SwitchName,
-    runner: &'a mut SwitchRunner<ForwardingMode>,
+    runner: &'a mut Shards<ForwardingMode>,
 ) -> Result<&'a mut Steering, OperationError> {
-    match runner.switch().forward_mut() {
+    match runner.forward() {
         ForwardingMode::Steering(steering) => Ok(steering),
         _ => Err(PortError::NotSteering(switch.clone()).into()),
     }
+}
+
+/// The flows of each thread's shard: what changes one must change all.
+pub(super) fn all_steering<'a>(
+    switch: &SwitchName,
+    runner: &'a mut Shards<ForwardingMode>,
+) -> Result<Vec<&'a mut Steering>, OperationError> {
+    let steering = |forward: &'a mut ForwardingMode| match forward {
+        ForwardingMode::Steering(steering) => Ok(&mut **steering),
+        _ => Err(PortError::NotSteering(switch.clone()).into()),
+    };
+    runner.forwards().map(steering).collect()
 }
 
 /// The key of a port's name. Keys of names that neither a port nor a flow has are used again.
@@ -77,8 +89,9 @@ impl Network {
     pub(super) fn name_port(&mut self, switch: &SwitchName, name: &PortName) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let Some(id) = record.ports.get(name).map(|entry| entry.id) else { return Ok(()) };
-        let Ok(steering) = steering(switch, runner) else { return Ok(()) };
-        let named = port_key(record, name).map(|key| steering.set_port_key(id, key));
+        let Ok(mut all) = all_steering(switch, runner) else { return Ok(()) };
+        let named =
+            port_key(record, name).map(|key| all.iter_mut().all(|steering| steering.set_port_key(id, key)));
         match named {
             Ok(true) => {
                 prepare_faces(record, runner);
@@ -97,11 +110,15 @@ impl Network {
         switch: &SwitchName,
         definition: &FlowDefinition,
     ) -> Result<(), OperationError> {
+        let FlowDefinition { id, matches, flow } = definition;
+        let has_timeout = flow.idle_seconds.is_some() || flow.timeout_seconds.is_some();
+        if self.thread_count() > 1 && has_timeout {
+            return Err(PortError::Threads("a timeout of a flow").into());
+        }
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
-        let steering = steering(switch, runner)?;
-        let FlowDefinition { id, matches, flow } = definition;
-        if steering.len() >= MAX_FLOWS {
+        let mut all = all_steering(switch, runner)?;
+        if all.iter().any(|steering| steering.len() >= MAX_FLOWS) {
             return Err(OperationError::Limit("flows of the switch", MAX_FLOWS));
         }
         if matches.len() > MAX_MATCHES
@@ -136,7 +153,14 @@ impl Network {
                 idle_timeout: seconds(flow.idle_seconds),
                 hard_timeout: seconds(flow.timeout_seconds),
             };
-            steering.add_flow(flow, now).map_err(|error| PortError::Flow(error).into())
+            let added = all.iter_mut().try_for_each(|steering| steering.add_flow(flow.clone(), now));
+            added.map_err(|error| {
+                // All shards have the same flows, so none of them has added it; else it is removed again.
+                for steering in &mut all {
+                    steering.remove_flow(*id, now);
+                }
+                PortError::Flow(error).into()
+            })
         });
         if added.is_err() {
             record.flows.remove(id);
@@ -148,7 +172,8 @@ impl Network {
     pub(crate) fn remove_flow(&mut self, switch: &SwitchName, id: u64) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
-        let removed = steering(switch, runner)?.remove_flow(id, now);
+        let mut all = all_steering(switch, runner)?;
+        let removed = all.iter_mut().filter_map(|steering| steering.remove_flow(id, now)).last();
         removed.ok_or_else(|| PortError::NoFlow(switch.clone(), id))?;
         record.flows.remove(&id);
         Ok(())
@@ -164,7 +189,16 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
         let most = most.map_or(MAX_FLOWS_OF_REPLY, |most| MAX_FLOWS_OF_REPLY.min(most as usize));
-        let flows = steering(switch, runner)?.flows(after, most, now);
+        let mut lists =
+            all_steering(switch, runner)?.into_iter().map(|steering| steering.flows(after, most, now));
+        let mut flows = lists.next().unwrap_or_default();
+        for list in lists {
+            for (sum, found) in flows.iter_mut().zip(list).filter(|(sum, found)| sum.id == found.id) {
+                sum.packets += found.packets;
+                sum.bytes += found.bytes;
+                sum.idle = sum.idle.min(found.idle);
+            }
+        }
         let status = |found: switch::FlowStatus| {
             Some(FlowStatus {
                 id: found.id,
@@ -181,19 +215,30 @@ impl Network {
     /// The state of a steering switch; `None` for others.
     pub(super) fn steering_status(&mut self, switch: &SwitchName) -> Option<SteeringStatus> {
         let (_, runner) = self.record_and_runner(switch).ok()?;
-        let steering = steering(switch, runner).ok()?;
-        let (cache, fragments) = (steering.cache_counters(), steering.fragment_counters());
-        let cache_hits = cache.hits + cache.confirmed;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Some(SteeringStatus {
-            flows: number(steering.len()),
-            controller_entries: number(steering.controller_entries()),
-            lookups: cache_hits + cache.misses + cache.ended + cache.superseded,
-            cache_hits,
-            cache_evictions: cache.evicted,
-            fragments_followed: fragments.resolved,
-            fragments_unknown: fragments.unresolved,
-            lost_reports: steering.lost_reports(),
+        let of_shard = |steering: &mut Steering| {
+            let (cache, fragments) = (steering.cache_counters(), steering.fragment_counters());
+            let cache_hits = cache.hits + cache.confirmed;
+            SteeringStatus {
+                flows: number(steering.len()),
+                controller_entries: number(steering.controller_entries()),
+                lookups: cache_hits + cache.misses + cache.ended + cache.superseded,
+                cache_hits,
+                cache_evictions: cache.evicted,
+                fragments_followed: fragments.resolved,
+                fragments_unknown: fragments.unresolved,
+                lost_reports: steering.lost_reports(),
+            }
+        };
+        let all = all_steering(switch, runner).ok()?.into_iter().map(of_shard);
+        all.reduce(|sum, other| SteeringStatus {
+            lookups: sum.lookups + other.lookups,
+            cache_hits: sum.cache_hits + other.cache_hits,
+            cache_evictions: sum.cache_evictions + other.cache_evictions,
+            fragments_followed: sum.fragments_followed + other.fragments_followed,
+            fragments_unknown: sum.fragments_unknown + other.fragments_unknown,
+            lost_reports: sum.lost_reports + other.lost_reports,
+            ..sum
         })
     }
 
@@ -207,16 +252,19 @@ impl Network {
         let mut next: Option<Duration> = None;
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
             let now = runner.now();
-            let Ok(steering) = steering(&record.name, runner) else { continue };
-            for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
-                record.flows.remove(&ended.status.id);
-                if let Some(report) = &mut self.ended_flows {
-                    report.note(&record.name, ended);
+            for forward in runner.forwards() {
+                let ForwardingMode::Steering(steering) = forward else { continue };
+                // With several threads no flow has a timeout.
+                for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
+                    record.flows.remove(&ended.status.id);
+                    if let Some(report) = &mut self.ended_flows {
+                        report.note(&record.name, ended);
+                    }
                 }
+                steering.expire_entries(now, MAX_EXPIRED_FLOWS);
+                let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
+                next = [next, due].into_iter().flatten().min();
             }
-            steering.expire_entries(now, MAX_EXPIRED_FLOWS);
-            let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
-            next = [next, due].into_iter().flatten().min();
         }
         next
     }

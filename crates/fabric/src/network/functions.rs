@@ -5,6 +5,7 @@
 
 use super::attach::Network;
 use super::device::placeholder;
+use super::pairs::captured;
 use super::records::{AttachedInstance, NewPort, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::MAX_FUNCTION_SILENCE;
@@ -14,8 +15,8 @@ use model::{
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition};
 use std::collections::BTreeMap;
 use std::time::Instant;
+use switch::Driver;
 use switch::driver::FunctionPort;
-use switch::{CapturedDriver, Driver};
 
 /// A service that functions attach themselves to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,13 +182,15 @@ impl Network {
                 // Packets of others pass it.
                 limits: Limits { transparent: true, ..Limits::default() },
             };
-            self.insert(switch, NewPort { definition, implied: true, driver: placeholder(), mac: None })?;
+            self.insert(
+                switch,
+                NewPort { definition, implied: true, drivers: vec![placeholder()], mac: None },
+            )?;
         }
         // A new driver starts the port, also for the chains.
         let (record, runner) = self.record_and_runner(switch)?;
         if let Some(entry) = record.ports.get(&name) {
-            let driver = CapturedDriver { driver, captures: entry.captures.clone() };
-            runner.set_driver(entry.id, Box::new(driver));
+            runner.set_drivers(entry.id, captured(vec![driver], &entry.captures));
         }
         Ok(())
     }

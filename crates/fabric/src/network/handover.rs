@@ -90,8 +90,25 @@ impl Network {
         }
     }
 
+    /// Notes that instances keep their flows, because each switch thread has some of them.
+    fn refuse_handovers(&mut self) {
+        let services = self.switches.iter_mut().map(|record| &mut record.services);
+        let drained = services.flat_map(|services| services.handover.drained.values_mut());
+        for status in drained.filter(|status| status.phase == HandoverPhase::Waiting) {
+            status.phase = HandoverPhase::Failed;
+            status.problem = Some(
+                "state is not handed over with several switch threads yet: start the daemon with `--switch-threads 1`"
+                    .into(),
+            );
+        }
+    }
+
     /// What is to be handed over next.
     pub(crate) fn next_handover(&mut self) -> NextHandover {
+        if self.thread_count() > 1 {
+            self.refuse_handovers();
+            return NextHandover::Nothing;
+        }
         let mut next = NextHandover::Nothing;
         let mut ended = false;
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {

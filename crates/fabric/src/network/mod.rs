@@ -1,8 +1,7 @@
-//! The switches: one thread with all switches, pipes and their ports.
+//! The switches: the thread with all switches, pipes and their ports.
 //!
-//! There is only one thread because a box has one doorbell for all its ports, even if they are attached to different
-//! switches. Other threads send it commands, which it runs between two rounds of forwarding; commands never block. The
-//! `switch` crate handles all frames; this module keeps records of names, owners and limits.
+//! A fabric may have several such threads, each with a shard of every switch. The first one has the records: other threads
+//! send it commands, which it runs between two rounds of forwarding of all of them; commands never block. The `switch` crate handles all frames; this module keeps records of names, owners and limits.
 
 mod account;
 mod attach;
@@ -16,8 +15,10 @@ mod functions;
 mod handover;
 mod handover_record;
 mod numbers;
+mod pairs;
 mod records;
 mod services;
+mod shard_threads;
 mod silence;
 mod switches;
 mod thread;
@@ -31,5 +32,6 @@ pub(crate) use device::{adopt, placeholder};
 pub(crate) use ended_flows::{EndedFlows, EndedNote, MAX_ENDED_FLOWS};
 pub(crate) use functions::{FunctionFault, ServiceKey};
 pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover};
-pub(crate) use records::{AttachRequest, Port, Silent};
+pub(crate) use pairs::Port;
+pub(crate) use records::{AttachRequest, Silent};
 pub(crate) use thread::SwitchThread;

@@ -1,21 +1,17 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
 use super::handover_record::HandoverRecord;
+use super::pairs::{PairPipes, PairSlots};
 use model::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
     PortName, ServiceName, SwitchName,
 };
 use protocol::agent::ControllerState;
 use protocol::fabric::SteeringDefinition;
-use sandbox::SharedRegion;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, FunctionPort, PortSlot};
-use switch::{BoxPipe, Captures, Driver, PortId, PortKey, RingBooks};
-
-/// The host's end of a box's port, and what wakes the box.
-pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
+use switch::driver::FunctionPort;
+use switch::{Captures, Driver, PortId, PortKey, RingBooks};
 
 /// A port of a box that is to be attached.
 #[derive(Clone, Debug)]
@@ -124,7 +120,8 @@ pub(super) struct NewPort {
     pub(super) definition: AddPort,
     /// Whether it comes with a box or with the other end of a pipe.
     pub(super) implied: bool,
-    pub(super) driver: Box<dyn Driver>,
+    /// Its driver, or one for each switch thread.
+    pub(super) drivers: Vec<Box<dyn Driver>>,
     /// The address of the box's port behind it, if there is one. Without the right to be `transparent`, the box sends from
     /// this address only.
     pub(super) mac: Option<MacAddr>,
@@ -133,8 +130,8 @@ pub(super) struct NewPort {
 /// A named pipe, and the ports of boxes at its ends.
 #[derive(Debug)]
 pub(super) struct PipeRecord {
-    pub(super) pipe: BoxPipe<Arc<SharedRegion>>,
-    /// Its link number in the runner.
+    pub(super) pipe: PairPipes,
+    /// Their link number in the shards of the runner.
     pub(super) link: usize,
     pub(super) ends: [Option<(BoxName, u8)>; 2],
 }
@@ -156,9 +153,9 @@ pub(super) struct BoxPortRecord {
 #[derive(Debug)]
 pub(super) enum Endpoint {
     /// At a switch.
-    Switch { switch: SwitchName, port: PortName, slot: PortSlot<Arc<SharedRegion>> },
+    Switch { switch: SwitchName, port: PortName, slot: PairSlots },
     /// At a pipe. If it has no name, the port is attached to nothing and the pipe has no other end.
-    Pipe { pipe: BoxPipe<Arc<SharedRegion>>, side: usize, link: usize, name: Option<PipeName> },
+    Pipe { pipe: PairPipes, side: usize, link: usize, name: Option<PipeName> },
 }
 
 /// An instance that took none of the packets that wait for it.

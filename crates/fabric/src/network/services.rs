@@ -2,7 +2,7 @@
 
 use super::attach::Network;
 use super::faces::prepare_faces;
-use super::flows::{malformed, port_key, steering};
+use super::flows::{all_steering, malformed, port_key};
 use super::functions::{counters, fill_in};
 use super::handover_record::range_plan;
 use super::numbers::{chains_of_flows, number};
@@ -98,6 +98,18 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
         if *both_ways && from.is_none() {
             return Err(malformed("a chain that works both ways needs the port that packets come from"));
         }
+    }
+    Ok(())
+}
+
+/// Checks that nothing is defined that switch threads would have to share.
+fn check_for_threads(definition: &SteeringDefinition) -> Result<(), OperationError> {
+    let SteeringDefinition { services, .. } = definition;
+    if services.iter().any(|service| service.translation.is_some()) {
+        return Err(PortError::Threads("a service that translates addresses").into());
+    }
+    if services.iter().any(|service| service.places.is_some()) {
+        return Err(PortError::Threads("a service for functions in processes of their own").into());
     }
     Ok(())
 }
@@ -225,14 +237,17 @@ impl Network {
         mut definition: SteeringDefinition,
     ) -> Result<(), OperationError> {
         check(&definition)?;
+        if self.thread_count() > 1 {
+            check_for_threads(&definition)?;
+        }
         let (record, runner) = self.record_and_runner(switch)?;
-        let steering = steering(switch, runner)?;
+        let mut all = all_steering(switch, runner)?;
         let gone = fill_in(record, &mut definition);
         let before = std::mem::replace(&mut record.services.definition, definition.clone());
         record.services.handover.follow(&definition);
         let result = match plan(record, &definition) {
             Ok(plan) => {
-                steering.set_chains(&plan);
+                all.iter_mut().for_each(|steering| steering.set_chains(&plan));
                 prepare_faces(record, runner);
                 Ok(())
             }
@@ -241,7 +256,7 @@ impl Network {
                 record.services.handover.follow(&before);
                 // The numbers of before: they were enough then.
                 if let Ok(plan) = plan(record, &before) {
-                    steering.set_chains(&plan);
+                    all.iter_mut().for_each(|steering| steering.set_chains(&plan));
                 }
                 Err(error)
             }
@@ -256,7 +271,7 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let definition = record.services.definition.clone();
         let plan = plan(record, &definition)?;
-        steering(switch, runner)?.set_chains(&plan);
+        all_steering(switch, runner)?.into_iter().for_each(|steering| steering.set_chains(&plan));
         Ok(())
     }
 
@@ -264,25 +279,29 @@ impl Network {
     pub(crate) fn steering_reply(&mut self, switch: &SwitchName) -> Result<SteeringReply, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let waiting = record.waiting(runner);
-        let steering = steering(switch, runner)?;
+        let all: Vec<&Steering> =
+            all_steering(switch, runner)?.into_iter().map(|steering| &*steering).collect();
         let SwitchRecord { services: record, .. } = record;
-        let instances = |service: &ServiceDefinition| {
-            (service.name.clone(), instances(record, steering, service, &waiting))
-        };
+        let instances =
+            |service: &ServiceDefinition| (service.name.clone(), instances(record, &all, service, &waiting));
         let services = record.definition.services.iter().map(instances).collect();
-        let chains = record.definition.chains.iter().map(|chain| chain_status(record, steering, chain));
+        let chains = record.definition.chains.iter().map(|chain| chain_status(record, &all, chain));
         Ok(SteeringReply { services, chains: chains.collect() })
     }
 }
 
 fn instances(
     record: &ServiceRecord,
-    steering: &Steering,
+    all: &[&Steering],
     service: &ServiceDefinition,
     waiting: &BTreeMap<BoxName, u64>,
 ) -> Vec<InstanceStatus> {
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
-    let found = steering.chains().instances(*number);
+    let mut lists = all.iter().map(|steering| steering.chains().instances(*number));
+    let mut found = lists.next().unwrap_or_default();
+    for list in lists {
+        found.iter_mut().zip(list).for_each(|(sum, other)| *sum += other);
+    }
     let slots = record.slots.get(&service.name);
     let attached = record.attached.get(&service.name);
     let status = |instance: &InstanceDefinition| {
@@ -318,9 +337,14 @@ fn traffic(counters: HopCounters) -> HopTraffic {
     HopTraffic { packets: counters.packets, bytes: counters.bytes, lost: counters.lost }
 }
 
-fn chain_status(record: &ServiceRecord, steering: &Steering, chain: &CreateChain) -> ChainStatus {
+fn chain_status(record: &ServiceRecord, all: &[&Steering], chain: &CreateChain) -> ChainStatus {
     let number = record.chains.get(&chain.name);
-    let counters = number.and_then(|number| steering.chains().counters(*number)).unwrap_or_default();
+    let of_shards = all.iter().filter_map(|steering| steering.chains().counters(*number?));
+    let counters = of_shards.reduce(|mut sum, counters| {
+        sum += counters;
+        sum
+    });
+    let counters = counters.unwrap_or_default();
     let hop = |(at, service): (usize, &ServiceName)| HopStatus {
         service: service.clone(),
         traffic: counters.hops.get(at).copied().unwrap_or_default().map(traffic),

@@ -7,6 +7,7 @@ use model::BoxName;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use switch::PortId;
 
 /// Instances that wait to be reported. Others are found again when they have taken packets and stand still again.
 const MAX_SILENT: usize = 1024;
@@ -29,7 +30,11 @@ impl Network {
             }
             let (now, mut due) = (runner.now(), None);
             let mut told: BTreeSet<&BoxName> = BTreeSet::new();
-            for (port, _) in runner.look_for_silence(now, &mut due) {
+            let mut found: Vec<PortId> = Vec::new();
+            for shard in runner.shards_mut() {
+                found.extend(shard.look_for_silence(now, &mut due).into_iter().map(|(port, _)| port));
+            }
+            for port in found {
                 let port = record.ports.iter().find(|(_, there)| there.id == port);
                 let Some((service, name)) = port.and_then(|(port, _)| record.instance_at(port)) else {
                     continue;

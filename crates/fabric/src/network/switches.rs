@@ -1,6 +1,7 @@
 //! Switches and their ports.
 
 use super::attach::Network;
+use super::pairs::{PairSlots, captured};
 use super::records::{
     AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
 };
@@ -12,38 +13,47 @@ use model::{
     SwitchMode, SwitchName, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, SwitchInventory};
-use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
-use switch::driver::{Pipe, PortSlot};
+use switch::driver::Pipe;
 use switch::{
-    CapturedDriver, Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
-    PortSettings, RateLimit, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError, SwitchRunner,
+    Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId, PortSettings,
+    RateLimit, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
 };
 
 /// The smallest table of a learning switch, in addresses.
 const MIN_TABLE_CAPACITY: usize = 16_384;
 
-/// The forwarding of a new switch.
-fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
-    // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
-    let seed = || RandomState::new().hash_one(0);
+/// The forwarding of a new switch, once for each thread: all of them decide the same.
+fn forwarding_modes(definition: &CreateSwitch, threads: usize) -> Vec<ForwardingMode> {
+    let seeds = [secret(), secret(), secret()];
+    (0..threads).map(|_| forwarding_mode(definition, seeds)).collect()
+}
+
+/// A seed that no sender knows.
+fn secret() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// The forwarding of a new switch. The seeds must be secret: a sender who knew them could choose addresses that share one bucket
+/// of the table.
+fn forwarding_mode(definition: &CreateSwitch, seeds: [u64; 3]) -> ForwardingMode {
+    let [seed, first, second] = seeds;
     let learning = LearningSettings {
         ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
         // Twice what one port may teach, so that none can fill it alone.
         capacity: MIN_TABLE_CAPACITY.max((definition.addresses_per_port as usize).saturating_mul(2)),
         port_limit: definition.addresses_per_port,
-        seed: seed(),
+        seed,
     };
     match definition.mode {
         SwitchMode::Static => ForwardingMode::Static(StaticTable::new()),
         SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(learning)),
         SwitchMode::Steering => {
             let settings =
-                SteeringSettings { learning, seed: [seed(), seed()], ..SteeringSettings::default() };
+                SteeringSettings { learning, seed: [first, second], ..SteeringSettings::default() };
             ForwardingMode::Steering(Box::new(Steering::new(settings)))
         }
     }
@@ -71,6 +81,18 @@ fn settings(limits: &Limits, mac: Option<model::MacAddr>) -> PortSettings {
     }
 }
 
+/// Checks that no limit is set that threads would have to share: each of them would grant it.
+fn check_limits(limits: &Limits) -> Result<(), OperationError> {
+    let Limits { frames, bits, broadcasts, new_addresses, .. } = limits;
+    let is_set = |limit: &Option<u64>| limit.is_some_and(|limit| limit > 0);
+    match [frames, bits, broadcasts, new_addresses].into_iter().any(is_set) {
+        true => {
+            Err(PortError::Threads("a limit of frames, bits, broadcasts or new addresses of a port").into())
+        }
+        false => Ok(()),
+    }
+}
+
 impl Network {
     pub(crate) fn switch_names(&self) -> impl Iterator<Item = &SwitchName> {
         self.switches.iter().map(|record| &record.name)
@@ -85,7 +107,7 @@ impl Network {
     pub(super) fn record_and_runner(
         &mut self,
         name: &SwitchName,
-    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), OperationError> {
+    ) -> Result<(&mut SwitchRecord, &mut Shards<ForwardingMode>), OperationError> {
         let number = self.number(name)?;
         match (self.switches.get_mut(number), self.runners.get_mut(number + 1)) {
             (Some(record), Some(runner)) => Ok((record, runner)),
@@ -101,7 +123,13 @@ impl Network {
         if self.switches.len() >= MAX_SWITCHES {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
-        let runner = SwitchRunner::new(forwarding_mode(definition))
+        let threads = self.thread_count();
+        if threads > 1 && !definition.controllers.is_empty() {
+            return Err(PortError::Threads("a controller of a switch").into());
+        }
+        let mut modes = forwarding_modes(definition, threads).into_iter();
+        let first = modes.next().unwrap_or(ForwardingMode::Static(StaticTable::new()));
+        let runner = Shards::new(first, modes.collect(), secret())
             .map_err(|error| OperationError::system("create a switch", error))?;
         let number = self.next_switch;
         self.next_switch += 1;
@@ -177,7 +205,7 @@ impl Network {
         match record.ports.get(&port.name).filter(|there| there.definition.driver == port.driver) {
             Some(there) => {
                 // Other stations may be behind the new link.
-                runner.switch().flush_port(there.id);
+                runner.flush_port(there.id);
                 self.reopen(switch, &port.name, link);
                 Ok(())
             }
@@ -192,15 +220,15 @@ impl Network {
         implied: bool,
         opened: Option<Box<dyn Driver>>,
     ) -> Result<(), OperationError> {
-        let new = |driver| NewPort { definition: port.clone(), implied, driver, mac: None };
+        let new = |drivers| NewPort { definition: port.clone(), implied, drivers, mac: None };
         match (&port.driver, opened) {
-            (_, Some(driver)) => self.insert(switch, new(driver))?,
+            (_, Some(driver)) => self.insert(switch, new(vec![driver]))?,
             (PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
                     Pipe::pair().map_err(|error| OperationError::system("create a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
-                self.insert(switch, new(Box::new(near_end)))?;
+                self.insert(switch, new(vec![Box::new(near_end)]))?;
                 let definition = AddPort {
                     name: far.clone(),
                     driver: back,
@@ -208,7 +236,7 @@ impl Network {
                     default: false,
                     ..port.clone()
                 };
-                let far = NewPort { definition, implied: true, driver: Box::new(far_end), mac: None };
+                let far = NewPort { definition, implied: true, drivers: vec![Box::new(far_end)], mac: None };
                 let added = self.insert(other, far);
                 if let Err(failure) = added {
                     self.drop_port(switch, &port.name);
@@ -225,8 +253,8 @@ impl Network {
                     }
                 }
                 let mac = self.box_ports.get(&key).map(|record| record.mac);
-                let slot = PortSlot::default();
-                self.insert(switch, NewPort { mac, ..new(Box::new(slot.clone())) })?;
+                let slot = PairSlots::new(self.thread_count());
+                self.insert(switch, NewPort { mac, ..new(slot.drivers()) })?;
                 if let Some(mac) = mac
                     && let Err(failure) = self.bind_address(switch, mac, &port.name)
                 {
@@ -254,11 +282,14 @@ impl Network {
 
     pub(super) fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
         self.check_vacant(switch, &new.definition.name)?;
+        if self.thread_count() > 1 {
+            check_limits(&new.definition.limits)?;
+        }
         let (record, runner) = self.record_and_runner(switch)?;
         let captures = Captures::default();
-        let driver = Box::new(CapturedDriver { driver: new.driver, captures: captures.clone() });
+        let drivers = captured(new.drivers, &captures);
         let id = runner
-            .add_port(driver, settings(&new.definition.limits, new.mac))
+            .add_port(drivers, &settings(&new.definition.limits, new.mac))
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let name = new.definition.name.clone();
         let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied };
@@ -273,10 +304,10 @@ impl Network {
         name: &BoxName,
         number: u8,
         attach: &AttachRequest,
-    ) -> Result<(PortName, PortSlot<Arc<SharedRegion>>), OperationError> {
+    ) -> Result<(PortName, PairSlots), OperationError> {
         let port: PortName =
             format!("{name}.{number}").parse().map_err(|_| PortError::LongBoxName(name.clone()))?;
-        let slot = PortSlot::default();
+        let slot = PairSlots::new(self.thread_count());
         let definition = AddPort {
             name: port.clone(),
             driver: PortDriver::Box { name: name.clone(), port: number },
@@ -284,15 +315,15 @@ impl Network {
             default: false,
             limits: attach.limits.clone(),
         };
-        let driver = Box::new(slot.clone());
-        self.insert(switch, NewPort { definition, implied: true, driver, mac: Some(attach.mac) })?;
+        let drivers = slot.drivers();
+        self.insert(switch, NewPort { definition, implied: true, drivers, mac: Some(attach.mac) })?;
         let (record, runner) = self.record_and_runner(switch)?;
         if let Some(entry) = record.ports.get(&port) {
-            let assigned = match runner.switch().forward_mut() {
+            let assigned = runner.forwards().try_for_each(|forward| match forward {
                 ForwardingMode::Static(table) => table.insert(attach.mac.0, entry.id).map(drop),
                 ForwardingMode::Learning(bridge) => bridge.bind(attach.mac.0, entry.id),
                 ForwardingMode::Steering(steering) => steering.bridge_mut().bind(attach.mac.0, entry.id),
-            };
+            });
             if let Err(error) = assigned {
                 self.drop_port(switch, &port);
                 return Err(PortError::Table(error).into());
@@ -312,12 +343,12 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let missing = || OperationError::NoPort(switch.clone(), port.clone());
         let id = record.ports.get(port).ok_or_else(missing)?.id;
-        let bridge = match runner.switch().forward_mut() {
-            ForwardingMode::Static(_) => return Ok(()),
-            ForwardingMode::Learning(bridge) => bridge,
-            ForwardingMode::Steering(steering) => steering.bridge_mut(),
-        };
-        bridge.bind(mac.0, id).map_err(|error| PortError::Table(error).into())
+        let bound = runner.forwards().try_for_each(|forward| match forward {
+            ForwardingMode::Static(_) => Ok(()),
+            ForwardingMode::Learning(bridge) => bridge.bind(mac.0, id),
+            ForwardingMode::Steering(steering) => steering.bridge_mut().bind(mac.0, id),
+        });
+        bound.map_err(|error| PortError::Table(error).into())
     }
 
     /// Forgets the addresses learned at the port of a box that has ended. Its own address stays.
@@ -325,24 +356,16 @@ impl Network {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            runner.switch().flush_port(entry.id);
+            runner.flush_port(entry.id);
         }
     }
 
     /// Restarts the port of a box that runs again.
-    pub(super) fn resume_port(
-        &mut self,
-        switch: &SwitchName,
-        port: &PortName,
-        slot: PortSlot<Arc<SharedRegion>>,
-    ) {
+    pub(super) fn resume_port(&mut self, switch: &SwitchName, port: &PortName, slot: &PairSlots) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            runner.set_driver(
-                entry.id,
-                Box::new(CapturedDriver { driver: slot, captures: entry.captures.clone() }),
-            );
+            runner.set_drivers(entry.id, captured(slot.drivers(), &entry.captures));
         }
     }
 
@@ -351,8 +374,7 @@ impl Network {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            let driver = CapturedDriver { driver, captures: entry.captures.clone() };
-            runner.set_driver(entry.id, Box::new(driver));
+            runner.set_drivers(entry.id, captured(vec![driver], &entry.captures));
         }
     }
 
@@ -407,13 +429,13 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let missing = || OperationError::NoPort(switch.clone(), port.clone());
         let id = record.ports.get(port).ok_or_else(missing)?.id;
-        match runner.switch().forward_mut() {
+        runner.forwards().try_for_each(|forward| match forward {
             ForwardingMode::Static(table) => {
                 let inserted = table.insert(mac.0, id);
                 inserted.map(drop).map_err(|error| PortError::Table(error).into())
             }
             ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
-        }
+        })
     }
 
     /// Removes an address from the table.
@@ -423,13 +445,13 @@ impl Network {
         mac: model::MacAddr,
     ) -> Result<(), OperationError> {
         let (_, runner) = self.record_and_runner(switch)?;
-        match runner.switch().forward_mut() {
+        runner.forwards().try_for_each(|forward| match forward {
             ForwardingMode::Static(table) => {
                 let missing = || OperationError::NoAddress(switch.clone(), mac);
                 table.remove(mac.0).map(drop).ok_or_else(missing)
             }
             ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
-        }
+        })
     }
 
     /// Makes a port of a static switch, or none, the one that receives frames to unknown addresses.
@@ -439,21 +461,23 @@ impl Network {
         port: Option<&PortName>,
     ) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
-        match runner.switch().forward_mut() {
+        let id = port.and_then(|port| record.ports.get(port)).map(|entry| entry.id);
+        runner.forwards().try_for_each(|forward| match forward {
             ForwardingMode::Static(table) => {
-                table.set_default(port.and_then(|port| record.ports.get(port)).map(|entry| entry.id));
-                record.default = port.cloned();
+                table.set_default(id);
                 Ok(())
             }
             ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
-        }
+        })?;
+        record.default = port.cloned();
+        Ok(())
     }
 
     /// All addresses of a switch, sorted.
     pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
-        let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
+        let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.forward() {
             ForwardingMode::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
             ForwardingMode::Learning(table) => table.entries(now).collect(),
             ForwardingMode::Steering(steering) => steering.bridge_mut().entries(now).collect(),
@@ -479,7 +503,7 @@ impl Network {
     pub(super) fn address_count(&mut self, switch: &SwitchName) -> u32 {
         let Ok((_, runner)) = self.record_and_runner(switch) else { return 0 };
         let now = runner.now();
-        let count = match runner.switch().forward_mut() {
+        let count = match runner.forward() {
             ForwardingMode::Static(table) => table.entries().count(),
             ForwardingMode::Learning(table) => table.entries(now).count(),
             ForwardingMode::Steering(steering) => steering.bridge_mut().entries(now).count(),

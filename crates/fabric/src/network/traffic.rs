@@ -4,7 +4,7 @@ use super::attach::Network;
 use super::records::Endpoint;
 use model::{SwitchName, with_causes};
 use protocol::fabric::{Counters, PortStats, TrafficSnapshot};
-use switch::{DriverError, Link, REASONS, Reason};
+use switch::{REASONS, Reason};
 
 impl Network {
     /// Reads the statistics of all ports.
@@ -28,7 +28,7 @@ impl Network {
                     of_pipe = PortStats {
                         counters: reported(&pipe.side_counters(*side)),
                         cost: pipe.cost(*side),
-                        fault: pipe.down().map(|fault| with_causes(&DriverError::Box(fault))),
+                        fault: pipe.down().map(|fault| with_causes(&fault)),
                     };
                     Some(&mut of_pipe)
                 }

@@ -71,7 +71,7 @@ fn make_image() -> Vec<u8> {
 
 fn world() -> World {
     let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
-    let settings = Settings { image: empty_image(), workers: 1, shares_processors: false };
+    let settings = Settings { image: empty_image(), workers: 1, shares_processors: false, switch_threads: 1 };
     let fabric = Fabric::start(&settings, host, STORE).expect("a fabric");
     let (near, far) = Channel::pair().expect("a channel");
     let of_client = fabric.clone();

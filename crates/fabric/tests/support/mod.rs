@@ -26,8 +26,13 @@ pub(crate) fn lan() -> SwitchName {
 
 impl TestBed {
     pub(crate) fn new() -> Self {
+        Self::with_threads(1, SwitchMode::Steering)
+    }
+
+    /// A fabric with this number of switch threads, and a switch of this mode.
+    pub(crate) fn with_threads(switch_threads: usize, mode: SwitchMode) -> Self {
         let fabric = Fabric::start(
-            &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false },
+            &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false, switch_threads },
             HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
             [7; 16],
         )
@@ -36,14 +41,18 @@ impl TestBed {
         thread::spawn(move || serve(&fabric, &Arc::new(far)));
         let (client, reader) = Client::connect(near, [7; 16]).unwrap();
         thread::spawn(move || reader.run(|_| {}));
-        let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan()) };
+        let definition = CreateSwitch { mode, ..CreateSwitch::new(lan()) };
         client.ask(orders::AddSwitch { definition }).unwrap();
         Self(client)
     }
 
     pub(crate) fn define(&self, name: &str, ports: u8) {
+        self.define_at(name, ports, Attachment::Switch(lan()));
+    }
+
+    pub(crate) fn define_at(&self, name: &str, ports: u8, attach: Attachment) {
         let port = PortRequest {
-            attach: Attachment::Switch(lan()),
+            attach,
             limits: Limits { transparent: true, ..Limits::default() },
             ..PortRequest::default()
         };
@@ -137,7 +146,8 @@ impl TestBed {
     pub(crate) fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
         while !done(self) {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", self.state());
+            let seen = || (self.0.ask(orders::Traffic {}), self.0.ask(orders::Steering { switch: lan() }));
+            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", seen());
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -35,6 +35,9 @@ use flow::Seed;
     group = "aggregation",
     ports = "1-2/1-2",
     processing = "a/a",
+    shards = "sum",
+    sums = "count, nagg",
+    flows = "keeps",
     see = "AggregateIPFlows, AggregatePacketCounter"
 )]
 pub struct AggregateCounterArgs {
@@ -192,6 +195,7 @@ impl AggregateCounter {
     }
 
     fn write(&self, cx: &Context, value: &str, format: FileFormat) -> Result<(), HandlerError> {
+        cx.require_one_shard("writing counts to a file")?;
         let path: String = cx.argument(value)?;
         if path.is_empty() {
             return Err(HandlerError::new("argument should be filename"));

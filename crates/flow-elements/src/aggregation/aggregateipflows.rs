@@ -12,8 +12,8 @@ use flow::{NO_ENTRY, Seed, Table};
 
 /// Numbers TCP and UDP flows: sets the aggregate annotation to the flow number and the paint to the direction.
 ///
-/// Flow numbers start at 1. The paint is 0 in the direction of the flow's first packet, and 1 for replies. With ICMP,
-/// an ICMP error gets the number of the flow that it refers to, and the direction plus 2. Packets that belong to no
+/// Flow numbers start at 1; of several shards, each uses every n-th number. The paint is 0 in the direction of the flow's
+/// first packet, and 1 for replies. With ICMP, an ICMP error gets the number of the flow that it refers to, and the direction plus 2. Packets that belong to no
 /// flow go to output 1, or are dropped as `no_flow`.
 ///
 /// A flow ends when no packet arrived for its timeout in packet time. A finished TCP flow (a FIN from both sides, or a
@@ -48,6 +48,8 @@ use flow::{NO_ENTRY, Seed, Table};
     group = "aggregation",
     ports = "1/1-2",
     processing = "a/ah",
+    shards = "sum",
+    flows = "keeps",
     see = "AggregateCounter, AggregatePacketCounter",
     drops = "no_flow, lost_fragment, too_many_fragments",
     fates = "waiting"
@@ -102,6 +104,8 @@ pub struct AggregateIPFlows {
     lookup: BatchLookup,
     fragments: Fragments,
     next: u32,
+    /// The distance of its numbers: shards take turns.
+    step: u32,
     active: i64,
     reap_at: i64,
     /// Whether packets wait for their first fragment.
@@ -130,7 +134,7 @@ impl AggregateIPFlows {
             None => fresh,
         };
         if flow.number == self.next {
-            self.next = self.next.wrapping_add(1);
+            self.next = self.next.wrapping_add(self.step);
             self.records.begin(cx, flow.number, packet);
             match handle.and_then(|handle| self.flows.value_mut(handle)) {
                 Some(old) => {
@@ -289,12 +293,16 @@ impl Filter for AggregateIPFlows {
 
     fn new(args: AggregateIPFlowsArgs, setup: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
         // The file position of a packet is available only while it is the last one read.
+        if args.traceinfo.is_some() {
+            setup.require_one_shard("TRACEINFO")?;
+        }
         setup.unbatched = args.source.is_some() && args.traceinfo.is_some();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
             lookup: BatchLookup::default(),
             fragments: Fragments::default(),
-            next: 1,
+            next: 1 + setup.shard.index,
+            step: setup.shard.count,
             active: 0,
             reap_at: 0,
             waits_for_fragments: false,

@@ -94,6 +94,7 @@ impl Trigger {
         if value.trim().is_empty() {
             return Ok(None);
         }
+        cx.require_one_shard(handler)?;
         let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
         let trigger: Trigger = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
         trigger.check(cx)?;

@@ -5,7 +5,7 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::{Message, text};
 
-use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::split::{budget, split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Classifies packets by byte patterns: sends each to the output of the first pattern that it matches.
 ///
@@ -14,6 +14,9 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
 /// hexadecimal with an even number of digits; the digit `?` matches anything. `!` before a clause negates it. The
 /// pattern `-` matches every packet. A clause about bytes beyond the end of the packet does not match. Packets that
 /// match no pattern are dropped as `no_match`.
+///
+/// The patterns run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
+/// bytes. The handler `form` says which one runs.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
@@ -38,10 +41,13 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPClassifier, IPFilter",
     drops = "no_match"
 )]
 pub struct ClassifierArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Patterns, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
@@ -54,11 +60,16 @@ pub struct Classifier {
 
 impl Element for Classifier {
     type Args = ClassifierArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
-        "program",
-        "The decision program: numbered steps, or look-ups of fields.",
-        |classifier| classifier.program.text(),
-    )];
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("form", "The form in which the patterns run, and its size.", |classifier| {
+            classifier.program.form()
+        }),
+        Handler::read(
+            "program",
+            "The decision program: numbered steps, or look-ups of fields.",
+            |classifier| classifier.program.text(),
+        ),
+    ];
     const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {
@@ -74,7 +85,7 @@ impl Element for Classifier {
         };
         let messages = problems.iter().map(message).collect();
         SetupError { messages }.into_result()?;
-        let mut program = Program::new(rules, Layout::Bytes);
+        let mut program = Program::with_budget(rules, Layout::Bytes, budget(args.memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, setup);
         program.discard_analysis();

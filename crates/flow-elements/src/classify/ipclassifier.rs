@@ -7,7 +7,7 @@ use element::text;
 
 use super::ipfilter::ip_headers;
 use super::names::ElementNames;
-use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::split::{budget, report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Classifies IP packets by expressions in the style of tcpdump: sends each to the output of the first match.
 ///
@@ -29,6 +29,9 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
 ///
 /// Tests of ports, flags and transport headers fail for all fragments except the first. A test of bytes beyond the end
 /// of the packet fails, with `!=` as well as with `==`.
+///
+/// The expressions run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
+/// bytes. The handler `form` says which one runs.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
@@ -58,10 +61,13 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPFilter, Classifier, CheckIPHeader",
     drops = "no_match"
 )]
 pub struct IPClassifierArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Expressions, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
@@ -69,12 +75,18 @@ pub struct IPClassifierArgs {
 
 pub struct IPClassifier {
     patterns: Vec<Raw>,
+    /// The argument MEMORY.
+    memory: Option<u32>,
     program: Program,
     columns: Columns,
 }
 
 impl IPClassifier {
-    fn compile(patterns: Vec<Raw>, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
+    fn compile(
+        patterns: Vec<Raw>,
+        memory: Option<u32>,
+        setup: &mut Setup,
+    ) -> Result<IPClassifier, SetupError> {
         let count = setup.outputs();
         if patterns.len() != count {
             return Err(SetupError::ports(format_args!("need {count} arguments, one per output port")));
@@ -82,9 +94,9 @@ impl IPClassifier {
         let texts: Vec<String> = patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
         let (rules, problems) = classifier_rules(&texts, &ElementNames(setup));
         report(&problems, &patterns, setup)?;
-        let program = Program::new(rules, Layout::Ip);
+        let program = Program::with_budget(rules, Layout::Ip, budget(memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
-        Ok(IPClassifier { patterns, program, columns: Columns::default() })
+        Ok(IPClassifier { patterns, memory, program, columns: Columns::default() })
     }
 
     /// Gives an output another expression.
@@ -92,21 +104,33 @@ impl IPClassifier {
         let mut patterns = self.patterns.clone();
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
-        *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
+        *self = IPClassifier::compile(patterns, self.memory, &mut cx.setup(&name))?;
         self.program.discard_analysis();
-        // The rest of an argument list has no keyword to fall back on.
-        cx.record_argument(Some(output), "", value.trim());
+        let mut config = String::new();
+        for pattern in &self.patterns {
+            config += if config.is_empty() { "" } else { ", " };
+            config += &pattern.0;
+        }
+        if let Some(memory) = self.memory {
+            config += &format!(", MEMORY {memory}");
+        }
+        cx.record_owned_configuration(config);
         Ok(())
     }
 }
 
 impl Element for IPClassifier {
     type Args = IPClassifierArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
-        "program",
-        "The decision program: numbered steps, or look-ups of fields.",
-        |classifier| classifier.program.text(),
-    )];
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("form", "The form in which the expressions run, and its size.", |classifier| {
+            classifier.program.form()
+        }),
+        Handler::read(
+            "program",
+            "The decision program: numbered steps, or look-ups of fields.",
+            |classifier| classifier.program.text(),
+        ),
+    ];
     const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "pattern",
         summary: "The expression of output N.",
@@ -117,7 +141,7 @@ impl Element for IPClassifier {
     const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
-        let mut classifier = IPClassifier::compile(args.patterns, setup)?;
+        let mut classifier = IPClassifier::compile(args.patterns, args.memory, setup)?;
         warn_of_unused_outputs(&classifier.program, setup);
         classifier.program.discard_analysis();
         Ok(classifier)

@@ -1,12 +1,13 @@
 //! `IPFilter`: a firewall; the first matching rule decides about an IP packet.
 
-use classify::{Columns, Headers, Layout, Program, filter_rules};
+use classify::{Columns, Headers, Layout, Program, filter_rule, filter_rules};
 use element::arguments::Raw;
 use element::prelude::*;
-use element::text;
+use element::{LongWrites, text};
 
 use super::names::ElementNames;
-use super::split::{report, split, warn_of_shadowed_rules};
+use super::split::{budget, report, split, warn_of_shadowed_rules};
+use super::update::RuleUpdate;
 
 /// Firewall: filters IP packets by an ordered list of rules. The first matching rule decides.
 ///
@@ -15,8 +16,16 @@ use super::split::{report, split, warn_of_shadowed_rules};
 /// packets, and packets that match no rule, are dropped as `denied`. The network header must be marked, for example by
 /// `CheckIPHeader`.
 ///
-/// Rules are compiled, so the time per packet grows slowly with their number: a thousand rules take six to eight times
-/// as long as ten. Write the handler `rules` to change the rules under traffic.
+/// Rules are compiled, so the time per packet grows slowly with their number. Write the handler `rules` to change the
+/// rules under traffic. Many rules are compiled in steps between batches: the old ones decide until the new ones replace
+/// them whole, and the reply to the write follows then. Writes by elements of the same configuration take effect at once.
+///
+/// A rule set has one of two forms. The fast form looks up each field of a packet once, and combines the results by
+/// tables, so that a thousand rules take about twice as long as ten. The compact form intersects rows of bits, one
+/// for each field; it takes about three times as long as the fast form, and a tenth of the memory. The fast form runs if
+/// it needs at most MEMORY bytes. The default is 4 MB; in a box it is an eighth of the heap, if that is less. The size is
+/// counted before memory is allocated, so a large rule set never fails for lack of it. The handler `form` says which
+/// form runs.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
@@ -40,10 +49,13 @@ use super::split::{report, split, warn_of_shadowed_rules};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "IPClassifier, Classifier, CheckIPHeader",
     drops = "denied"
 )]
 pub struct IPFilterArgs {
+    /// Bytes that the lookup structures may take. If the fast form needs more, the compact form runs.
+    memory: Option<u32>,
     /// Rules: `ACTION EXPRESSION`.
     #[arg(rest)]
     rules: Vec<Raw>,
@@ -52,6 +64,8 @@ pub struct IPFilterArgs {
 pub struct IPFilter {
     program: Program,
     columns: Columns,
+    /// New rules that are being compiled.
+    update: Option<Box<RuleUpdate>>,
 }
 
 impl Element for IPFilter {
@@ -59,6 +73,9 @@ impl Element for IPFilter {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |filter| {
             filter.program.text()
+        }),
+        Handler::read("form", "The form in which the rules run, and its size.", |filter| {
+            filter.program.form()
         }),
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())
@@ -75,14 +92,44 @@ impl Element for IPFilter {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
         let (rules, problems) = filter_rules(&texts, setup.outputs(), &ElementNames(setup));
         report(&problems, &args.rules, setup)?;
-        let mut program = Program::new(rules, Layout::Ip);
+        let mut program = Program::with_budget(rules, Layout::Ip, budget(args.memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
         program.discard_analysis();
-        Ok(IPFilter { program, columns: Columns::default() })
+        Ok(IPFilter { program, columns: Columns::default(), update: None })
+    }
+
+    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+        Some(self)
+    }
+
+    /// Keeps an update that has begun: a write at once does not end it.
+    fn reconfigure(&mut self, args: IPFilterArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        let new = IPFilter::new(args, setup)?;
+        *self = IPFilter { update: self.update.take(), ..new };
+        Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         split(cx, batch, Reason::DENIED, (&self.program, &mut self.columns), ip_headers);
+    }
+}
+
+impl LongWrites for IPFilter {
+    /// A write that comes meanwhile is executed at once.
+    fn begin_write(&mut self, _: &mut Context, handler: &str, value: &mut String) -> bool {
+        let is_update = matches!(handler, "rules" | "config") && self.update.is_none();
+        if is_update {
+            self.update = RuleUpdate::new(value).map(Box::new);
+        }
+        is_update && self.update.is_some()
+    }
+
+    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
+        let result = self.update.as_mut()?.step(cx, &mut self.program, filter_rule);
+        if result.is_some() {
+            self.update = None;
+        }
+        result
     }
 }
 

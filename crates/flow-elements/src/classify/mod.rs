@@ -5,6 +5,7 @@ mod ipclassifier;
 mod ipfilter;
 mod names;
 mod split;
+mod update;
 
 pub use classifier::Classifier;
 pub use ipclassifier::IPClassifier;

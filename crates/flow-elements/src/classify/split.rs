@@ -25,6 +25,16 @@ pub(super) fn split(
     }
 }
 
+/// The budget of a rule set: what the argument MEMORY gives, or what the environment has for each rule set. A check needs
+/// no fast form, whose size may grow with the square of the rules up to the budget.
+pub(super) fn budget(memory: Option<u32>, setup: &Setup) -> usize {
+    match (setup.checking, memory) {
+        (true, _) => 0,
+        (false, Some(memory)) => memory as usize,
+        (false, None) => setup.environment().rule_memory(),
+    }
+}
+
 /// Passes warnings on; the other problems are the error: one message for each rule. The texts are the rules', as written.
 pub(super) fn report(
     problems: &[RuleDiagnostic],

@@ -20,6 +20,8 @@ use element::prelude::*;
     ports = "1/1",
     processing = "a/a",
     order_insensitive,
+    shards = "sum",
+    sums = "count, byte_count",
     see = "Counter"
 )]
 pub struct AverageCounterArgs {

@@ -24,6 +24,8 @@ use super::rate::Rate;
     ports = "1/1",
     processing = "a/a",
     order_insensitive,
+    shards = "sum",
+    sums = "count, byte_count, batches, rate, bit_rate, byte_rate",
     see = "AverageCounter, Print"
 )]
 pub struct CounterArgs {
@@ -126,6 +128,7 @@ impl Counter {
 
 /// Parses a trigger from a handler's value.
 fn trigger(cx: &Context, value: &str, handler: &str, old: &Option<Trigger>) -> Result<Trigger, HandlerError> {
+    cx.require_one_shard(handler)?;
     let problem = format!("'{handler}' first word should be unsigned (count)");
     let mut trigger: Trigger = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
     if trigger.call.is_none() {

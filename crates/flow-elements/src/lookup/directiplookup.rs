@@ -36,6 +36,7 @@ use super::table::{RouteTable, RouteTableClass};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "RadixIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup",
     drops = "no_route"
 )]

@@ -32,6 +32,7 @@ use super::table::{RouteTable, RouteTableClass};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
+    shards = "independent",
     see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup",
     drops = "no_route"
 )]

@@ -36,6 +36,7 @@ use lookup::{NextHop, Prefix, RouteError, Routes};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "RadixIPLookup",
     drops = "no_route"
 )]

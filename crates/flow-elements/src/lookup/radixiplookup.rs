@@ -35,6 +35,7 @@ use super::table::{RouteTable, RouteTableClass};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
+    shards = "independent",
     see = "DirectIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup",
     drops = "no_route"
 )]

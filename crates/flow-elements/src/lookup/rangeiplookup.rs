@@ -37,6 +37,7 @@ use super::table::{RouteTable, RouteTableClass};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "RadixIPLookup, DirectIPLookup, LinearIPLookup, StaticIPLookup",
     drops = "no_route"
 )]

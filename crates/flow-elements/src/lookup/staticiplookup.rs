@@ -29,6 +29,7 @@ use super::table::{RouteTable, RouteTableClass};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
+    shards = "independent",
     see = "LinearIPLookup, RadixIPLookup",
     drops = "no_route"
 )]

@@ -140,7 +140,7 @@ pub(crate) fn set_capacity<K: RewriterClass>(
 ) -> Result<(), HandlerError> {
     let set = rewriter.flows.set();
     let capacity = cx.keyword("CAPACITY", value)?;
-    set.borrow_mut().capacity = capacity;
+    set.borrow_mut().capacity = super::rewriter::own_capacity(cx, capacity)?;
     let is_done = set.borrow_mut().shrink(clock(cx));
     if !is_done {
         cx.set_timer_after(0, Timestamp::ZERO);

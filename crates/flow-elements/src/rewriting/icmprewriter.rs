@@ -43,6 +43,8 @@ use flow::Ip4Flow;
     ports = "1/1-",
     processing = "h/h",
     reads = "IPRewriter, TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, ICMPPingRewriter",
+    shards = "independent",
+    flows = "keeps",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter",
     drops = "not_icmp, no_mapping",
     fates = "changed"

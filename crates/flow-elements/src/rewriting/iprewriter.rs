@@ -58,6 +58,10 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    shards = "divide",
+    sums = "table_size, nmappings, mapping_failures, patterns, size, capacity",
+    lists = "tcp_table, udp_table, tcp_mappings, udp_mappings",
+    flows = "keeps",
     see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper",
     drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",
     fates = "changed"

@@ -27,6 +27,7 @@ use super::pattern::Pattern;
     group = "rewriting",
     ports = "0/0",
     phase = "information",
+    shards = "independent",
     see = "IPRewriter"
 )]
 pub(crate) struct IPRewriterPatternsArgs {

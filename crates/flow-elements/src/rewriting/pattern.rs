@@ -4,9 +4,9 @@ use core::cell::RefCell;
 use core::fmt;
 use core::net::Ipv4Addr;
 
-use element::NameKind;
 use element::arguments::Ip4PrefixOrHost;
 use element::prelude::*;
+use element::{DividedRange, NameKind};
 
 use flow::{Ip4Flow, NumberChooser, NumberPool, TakenNumbers};
 
@@ -16,6 +16,8 @@ use flow::{Ip4Flow, NumberChooser, NumberPool, TakenNumbers};
 pub(crate) struct Pattern {
     fields: Ip4Flow,
     has_ports: bool,
+    /// The last number of the range, relative to the first, of all shards together.
+    top: u32,
     choice: RefCell<NumberChooser>,
 }
 
@@ -97,6 +99,35 @@ fn address(word: &str, setup: &Setup) -> Option<u32> {
     }
 }
 
+/// Leaves this shard its part of the numbers of a pattern, and lets replies be spread by them. Fails if replies could
+/// reach a shard that does not have their flow.
+fn divide(range: &mut NumberPool, fields: Ip4Flow, has_ports: bool, setup: &Setup) -> Result<(), String> {
+    if (fields.destination, fields.destination_port) != (0, 0) {
+        return Err("a pattern that sets the destination needs one shard".into());
+    }
+    if (fields.source, fields.source_port) == (0, 0) {
+        return Ok(());
+    }
+    let has_range = fields.source != 0 && (!has_ports || fields.source_port != 0);
+    // A range of one number leaves no choice, so it would be given out twice.
+    let part = setup.shard.part(range.top).filter(|(first, last)| has_range && first < last);
+    let (first, last) = part.ok_or_else(|| {
+        let least = setup.shard.count * 2;
+        format!("several shards need a pattern with a range of at least {least}: SADDR PORT-PORT - -, or SADDR-SADDR -")
+    })?;
+    let address = |number: u32| Ipv4Addr::from_bits(range.base.saturating_add(number));
+    let divided = match has_ports {
+        true => {
+            let last = u16::try_from(range.base.saturating_add(range.top)).unwrap_or(u16::MAX);
+            DividedRange::Ports(Ipv4Addr::from_bits(fields.source), fields.source_port, last)
+        }
+        false => DividedRange::Addresses(address(0), address(range.top)),
+    };
+    setup.environment().divide(divided).map_err(|error| error.to_string())?;
+    (range.base, range.top) = (range.base + first, last - first);
+    Ok(())
+}
+
 impl Pattern {
     /// Parses `SADDR SPORT DADDR DPORT`, `SADDR DADDR`, or the name of a pattern.
     pub(crate) fn parse(words: &[String], setup: &Setup) -> Result<Rc<Pattern>, String> {
@@ -124,13 +155,21 @@ impl Pattern {
             fields.destination_port = port(word, setup).ok_or("bad destination port")?;
         }
         let has_ports = source_port.is_some();
-        let range = NumberPool {
+        let mut range = NumberPool {
             base: if has_ports { fields.source_port.into() } else { fields.source },
             top: variation.top,
             sequential: variation.sequential,
             same_first: has_ports && !variation.random,
         };
-        Ok(Rc::new(Pattern { fields, has_ports, choice: RefCell::new(NumberChooser::new(range)) }))
+        if setup.shard.count > 1 {
+            divide(&mut range, fields, has_ports, setup)?;
+        }
+        Ok(Rc::new(Pattern {
+            fields,
+            has_ports,
+            top: variation.top,
+            choice: RefCell::new(NumberChooser::new(range)),
+        }))
     }
 
     /// Gives `flow` new addresses and ports; `None` if every number of the range is taken.
@@ -170,7 +209,7 @@ impl Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ip4Flow { source, destination, source_port, destination_port } = self.fields;
-        let top = self.choice.borrow().pool().top;
+        let top = self.top;
         let address = |f: &mut fmt::Formatter, bits: u32| match bits {
             0 => f.write_str("-"),
             _ => write!(f, "{}", Ipv4Addr::from_bits(bits)),

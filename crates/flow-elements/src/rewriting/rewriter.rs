@@ -236,7 +236,7 @@ impl<K: RewriterClass> Rewriter<K> {
     fn share_capacity(&self, cx: &Context) -> Result<(), SetupError> {
         let Some(capacity) = &self.capacity else { return Ok(()) };
         if let Ok(number) = cx.argument(capacity) {
-            self.flows.set().borrow_mut().capacity = number;
+            self.flows.set().borrow_mut().capacity = own_capacity(cx, number)?;
             return Ok(());
         }
         let other = cx.import::<Flows>(capacity).ok_or_else(|| SetupError::new("bad MAPPING_CAPACITY"))?;
@@ -252,6 +252,12 @@ impl<K: RewriterClass> Rewriter<K> {
             cx.set_timer_after(0, self.interval);
         }
     }
+}
+
+/// The part of the capacity that this shard has. A negative one is none at all.
+pub(crate) fn own_capacity(cx: &Context, capacity: i32) -> Result<i32, SetupError> {
+    let total = u32::try_from(capacity).unwrap_or_default();
+    Ok(i32::try_from(cx.shard().divide("CAPACITY", total)?).unwrap_or(i32::MAX).min(capacity))
 }
 
 impl<K: RewriterClass> Element for Rewriter<K> {

@@ -37,6 +37,10 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    shards = "divide",
+    sums = "table_size, nmappings, mapping_failures, patterns, size, capacity",
+    lists = "table, mappings",
+    flows = "keeps",
     see = "IPRewriter, TCPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns",
     drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",
     fates = "changed"

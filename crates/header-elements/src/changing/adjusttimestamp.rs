@@ -21,6 +21,7 @@ use element::prelude::*;
     name = "AdjustTimestamp",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "SetTimestamp, SetTimestampDelta, TimeFilter"
 )]
 pub struct AdjustTimestampArgs {

@@ -13,7 +13,14 @@ use element::prelude::*;
 /// c.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "Align", group = "changing", order_insensitive, see = "AlignmentInfo", drops = "too_long")]
+#[element(
+    name = "Align",
+    group = "changing",
+    order_insensitive,
+    see = "AlignmentInfo",
+    drops = "too_long",
+    shards = "independent"
+)]
 pub struct AlignArgs {
     /// 2, 4 or 8.
     #[arg(position)]

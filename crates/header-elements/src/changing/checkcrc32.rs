@@ -15,7 +15,14 @@ use packet::checksum::crc32;
 /// check.losses = bad_crc 2
 /// ```
 #[derive(Args)]
-#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32", drops = "bad_crc", fates = "changed")]
+#[element(
+    name = "CheckCRC32",
+    group = "changing",
+    see = "SetCRC32",
+    drops = "bad_crc",
+    fates = "changed",
+    shards = "independent"
+)]
 pub struct CheckCRC32Args {}
 
 pub struct CheckCRC32;

@@ -19,6 +19,7 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "Truncate, Pad",
     drops = "too_long"
 )]

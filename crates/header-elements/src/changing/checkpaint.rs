@@ -22,6 +22,7 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "Paint, PaintTee, PaintSwitch",
     drops = "wrong_paint"
 )]

@@ -24,6 +24,8 @@ use packet::PacketType;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "SetPacketType, HostEtherFilter",
     drops = "broadcast"
 )]

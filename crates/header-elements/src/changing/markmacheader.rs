@@ -19,6 +19,7 @@ use element::prelude::*;
     name = "MarkMACHeader",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "MarkIPHeader, StripToNetworkHeader"
 )]
 pub struct MarkMACHeaderArgs {

@@ -21,6 +21,7 @@ use element::prelude::*;
     name = "Pad",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Truncate",
     drops = "too_long",
     fates = "changed"

@@ -14,7 +14,13 @@ use element::prelude::*;
 /// c.count = 3
 /// ```
 #[derive(Args)]
-#[element(name = "Paint", group = "changing", order_insensitive, see = "CheckPaint, PaintTee, PaintSwitch")]
+#[element(
+    name = "Paint",
+    group = "changing",
+    order_insensitive,
+    see = "CheckPaint, PaintTee, PaintSwitch",
+    shards = "independent"
+)]
 pub struct PaintArgs {
     /// Paint to set, 0 to 255.
     #[arg(position)]

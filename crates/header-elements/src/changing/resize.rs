@@ -28,6 +28,7 @@ use element::prelude::*;
     name = "Resize",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Strip, Unstrip, Truncate",
     drops = "too_long",
     fates = "changed"

@@ -19,6 +19,7 @@ use element::prelude::*;
     name = "SetAnnoByte",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     obsolete = "SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead",
     see = "Paint"
 )]

@@ -22,6 +22,7 @@ use packet::checksum::crc32;
     name = "SetCRC32",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "CheckCRC32",
     drops = "too_long",
     fates = "changed"

@@ -22,6 +22,7 @@ use packet::PacketType;
     name = "SetPacketType",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "DropBroadcasts, HostEtherFilter"
 )]
 pub struct SetPacketTypeArgs {

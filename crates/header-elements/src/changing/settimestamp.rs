@@ -16,7 +16,13 @@ use element::prelude::*;
 /// c.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "SetTimestamp", group = "changing", order_insensitive, see = "TimeSortedSched, Print")]
+#[element(
+    name = "SetTimestamp",
+    group = "changing",
+    order_insensitive,
+    see = "TimeSortedSched, Print",
+    shards = "independent"
+)]
 pub struct SetTimestampArgs {
     /// Time to set.
     #[arg(position)]

@@ -19,6 +19,8 @@ use element::prelude::*;
     name = "StoreData",
     group = "changing",
     order_insensitive,
+    shards = "independent",
+    flows = "changes",
     see = "StoreIPAddress, StoreEtherAddress",
     fates = "changed"
 )]

@@ -17,6 +17,7 @@ use element::prelude::*;
     name = "Strip",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Unstrip, Truncate, EtherEncap, IPEncap",
     fates = "changed"
 )]

@@ -21,6 +21,7 @@ use element::prelude::*;
     name = "StripToNetworkHeader",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Strip, MarkIPHeader",
     drops = "no_network_header",
     fates = "changed"

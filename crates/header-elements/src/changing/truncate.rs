@@ -21,6 +21,7 @@ use element::prelude::*;
     name = "Truncate",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Strip, Pad, CheckLength",
     fates = "changed"
 )]

@@ -22,6 +22,7 @@ use element::prelude::*;
     name = "Unstrip",
     group = "changing",
     order_insensitive,
+    shards = "independent",
     see = "Strip, EtherEncap, IPEncap",
     drops = "too_long",
     fates = "changed"

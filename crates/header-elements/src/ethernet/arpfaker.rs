@@ -24,6 +24,7 @@ use super::arp::{Endpoint, reply};
     group = "ethernet",
     ports = "0/1",
     processing = "h/h",
+    shards = "independent",
     see = "ARPQuerier, ARPResponder",
     fates = "made"
 )]

@@ -47,6 +47,9 @@ use super::vlan::{annotation, set_annotation};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
+    shards = "sum",
+    sums = "stats, length, queries, responses, drops",
+    lists = "table",
     see = "ARPTable, ARPResponder, ARPFaker, AddressInfo",
     drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination",
     fates = "made, consumed, waiting, changed"

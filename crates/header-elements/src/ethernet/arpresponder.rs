@@ -40,6 +40,7 @@ use super::vlan::{annotation, set_annotation};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "ARPQuerier, ARPFaker, AddressInfo",
     drops = "unknown_target",
     fates = "made, consumed"

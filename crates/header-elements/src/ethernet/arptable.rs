@@ -31,6 +31,9 @@ use super::arpcache::{ArpCache, Limits};
     name = "ARPTable",
     group = "ethernet",
     ports = "0/0",
+    shards = "sum",
+    sums = "drops, length",
+    lists = "table",
     see = "ARPQuerier",
     drops = "no_answer, table_full, table_cleared",
     fates = "waiting"

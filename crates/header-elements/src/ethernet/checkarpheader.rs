@@ -28,6 +28,8 @@ use super::header::read_u16;
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
+    shards = "sum",
+    sums = "drops, drop_details",
     see = "ARPPrint, ARPQuerier, ARPResponder",
     drops = "too_short, bad_hardware, bad_protocol"
 )]

@@ -27,6 +27,7 @@ use super::header::{LENGTH, ethernet, read_u16};
     name = "EnsureEther",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherEncap, EtherRewrite",
     drops = "too_long",
     fates = "changed"

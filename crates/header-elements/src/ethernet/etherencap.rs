@@ -27,6 +27,7 @@ use super::header::{LENGTH, ethernet, prepend};
     name = "EtherEncap",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite",
     drops = "too_long",
     fates = "changed"

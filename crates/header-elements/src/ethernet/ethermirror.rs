@@ -22,6 +22,7 @@ use element::prelude::*;
     name = "EtherMirror",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherRewrite, IPMirror",
     fates = "changed"
 )]

@@ -30,6 +30,7 @@ use super::header::addresses;
     name = "EtherRewrite",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror",
     drops = "too_short",
     fates = "changed"

@@ -37,6 +37,7 @@ use super::vlan::{self, Tag, TagArguments};
     aliases = "EtherVlanEncap",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier",
     drops = "too_long",
     fates = "changed"

@@ -25,6 +25,7 @@ use super::header::address_offset;
     group = "ethernet",
     ports = "1/1-2",
     order_insensitive,
+    shards = "independent",
     see = "StoreEtherAddress, EtherEncap",
     drops = "too_short"
 )]

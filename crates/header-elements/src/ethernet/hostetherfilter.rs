@@ -30,6 +30,7 @@ use super::header::addresses;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "DropBroadcasts, SetPacketType",
     drops = "too_short, other_host, own_source"
 )]

@@ -35,6 +35,7 @@ use super::neighbour::{Endpoint, advertise, parse_solicitation};
     name = "IP6NDAdvertiser",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "IP6NDSolicitor, ARPResponder",
     drops = "unknown_target, no_solicitation",
     fates = "made, consumed"

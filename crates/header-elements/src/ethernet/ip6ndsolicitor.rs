@@ -42,6 +42,9 @@ use super::neighbour::{Endpoint, parse_advertisement, solicit};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
+    shards = "sum",
+    sums = "stats",
+    lists = "table",
     see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier",
     drops = "too_long, replaced, full",
     fates = "made, consumed, waiting, changed"

@@ -24,6 +24,7 @@ use super::vlan::{Control, Identifier, Native, PRIORITY, Priority, Tag, TagArgum
     aliases = "SetVlanAnno",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherVLANEncap, VLANEncap"
 )]
 pub struct SetVLANAnnoArgs {

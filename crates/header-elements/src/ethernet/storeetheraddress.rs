@@ -28,6 +28,7 @@ use super::header::address_offset;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "EtherEncap, GetEtherAddress",
     drops = "too_short",
     fates = "changed"

@@ -27,6 +27,7 @@ use crate::changing::strip;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "EtherVLANEncap, VLANDecap, Strip",
     drops = "no_tag",
     fates = "changed"

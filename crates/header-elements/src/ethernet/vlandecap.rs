@@ -27,6 +27,7 @@ use super::vlan::set_annotation;
     name = "VLANDecap",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "VLANEncap, StripEtherVLANHeader",
     fates = "changed"
 )]

@@ -35,6 +35,7 @@ use super::vlan::{self, Tag, TagArguments};
     name = "VLANEncap",
     group = "ethernet",
     order_insensitive,
+    shards = "independent",
     see = "EtherVLANEncap, VLANDecap, SetVLANAnno",
     drops = "too_long",
     fates = "changed"

@@ -34,6 +34,7 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 #[element(
     name = "ICMP6Error",
     group = "icmp",
+    shards = "independent",
     see = "DecIP6HLIM, ICMPError, IP6NDSolicitor",
     drops = "no_ip_header, broadcast, is_error",
     fates = "made, consumed"

@@ -40,6 +40,7 @@ use packet::{HEADROOM, Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation
 #[element(
     name = "ICMPError",
     group = "icmp",
+    shards = "independent",
     see = "DecIPTTL, FixIPSrc, IPGWOptions",
     drops = "bad_source, no_ip_header, broadcast, is_error, is_fragment, is_routed",
     fates = "made, consumed"

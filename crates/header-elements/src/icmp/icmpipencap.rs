@@ -26,6 +26,8 @@ use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplat
 #[element(
     name = "ICMPIPEncap",
     group = "icmp",
+    shards = "independent",
+    flows = "changes",
     see = "ICMPPingEncap, ICMPError",
     drops = "too_long",
     fates = "changed"

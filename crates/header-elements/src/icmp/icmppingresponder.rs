@@ -30,6 +30,7 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "ICMPSendPings, ICMPError",
     drops = "no_echo",
     fates = "changed"

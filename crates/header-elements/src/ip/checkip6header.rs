@@ -28,6 +28,8 @@ use packet::view::ip6::LENGTH;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "MarkIP6Header",
     drops = "too_short, bad_version, bad_length, bad_source",
     fates = "changed"

@@ -35,6 +35,8 @@ use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops, drop_details",
     see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

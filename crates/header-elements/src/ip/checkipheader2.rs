@@ -26,6 +26,8 @@ use super::headercheck::SourceArguments;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops, drop_details",
     see = "CheckIPHeader, StripIPHeader, MarkIPHeader",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

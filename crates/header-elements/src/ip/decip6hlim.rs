@@ -22,6 +22,8 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "CheckIP6Header, DecIPTTL",
     drops = "no_ip_header, ttl_expired",
     fates = "changed"

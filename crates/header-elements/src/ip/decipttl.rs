@@ -23,6 +23,8 @@ use packet::Ip4ViewMut;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "ICMPError, CheckIPHeader",
     drops = "no_ip_header, ttl_expired",
     fates = "changed"

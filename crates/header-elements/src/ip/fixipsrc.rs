@@ -22,7 +22,15 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 /// check.losses = bad_source 2
 /// ```
 #[derive(Args)]
-#[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError", fates = "changed")]
+#[element(
+    name = "FixIPSrc",
+    group = "ip",
+    order_insensitive,
+    see = "ICMPError",
+    fates = "changed",
+    shards = "independent",
+    flows = "changes"
+)]
 pub struct FixIPSrcArgs {
     /// Source address to set.
     #[arg(position)]

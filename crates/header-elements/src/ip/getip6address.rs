@@ -25,6 +25,7 @@ use element::prelude::*;
     name = "GetIP6Address",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "LookupIP6Route, IP6NDSolicitor, GetIPAddress"
 )]
 pub struct GetIP6AddressArgs {

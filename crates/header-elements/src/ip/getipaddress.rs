@@ -27,6 +27,7 @@ use packet::Ip4View;
     name = "GetIPAddress",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "ARPQuerier, StaticIPLookup, SetIPAddress, StoreIPAddress"
 )]
 pub struct GetIPAddressArgs {

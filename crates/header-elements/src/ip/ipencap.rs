@@ -29,6 +29,8 @@ use super::template::HeaderTemplate;
 #[element(
     name = "IPEncap",
     group = "ip",
+    shards = "independent",
+    flows = "changes",
     see = "UDPIPEncap, StripIPHeader",
     drops = "too_long",
     fates = "changed"

@@ -28,6 +28,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     ports = "1/1-2",
     processing = "h/h",
     order_insensitive,
+    shards = "sum",
+    sums = "drops, fragments",
     see = "ICMPError, CheckLength",
     drops = "bad_header_length, no_ip_header, dont_fragment",
     fates = "made, copied, consumed"

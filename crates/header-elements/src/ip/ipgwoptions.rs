@@ -28,6 +28,8 @@ use super::gatewayoptions::{Router, RouterOptions, find_router_options};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "ICMPError",
     drops = "bad_option, no_ip_header",
     fates = "changed"

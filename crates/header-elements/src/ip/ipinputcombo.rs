@@ -27,6 +27,8 @@ use crate::changing::strip;
     name = "IPInputCombo",
     group = "ip",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

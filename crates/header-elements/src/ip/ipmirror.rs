@@ -22,6 +22,7 @@ use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     name = "IPMirror",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "EtherMirror",
     drops = "no_ip_header",
     fates = "changed"

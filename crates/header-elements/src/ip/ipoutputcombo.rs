@@ -38,6 +38,7 @@ use super::ipgwoptions::{process, set_problem};
     ports = "1/5",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "DropBroadcasts, PaintTee, CheckLength, IPGWOptions, FixIPSrc, DecIPTTL, IPFragmenter, IPInputCombo",
     drops = "no_ip_header, broadcast",
     fates = "copied, changed"

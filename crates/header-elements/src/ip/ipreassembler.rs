@@ -38,6 +38,9 @@ use super::reassembly::{ByteRange, Reassembly};
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
+    shards = "sum",
+    lists = "dump",
+    flows = "fragments",
     see = "IPFragmenter",
     drops = "bad_fragment, no_ip_header, timed_out, no_memory",
     fates = "made, merged, waiting, changed"

@@ -14,7 +14,13 @@ use packet::view::ip6::LENGTH;
 /// e.losses = ttl_expired 2
 /// ```
 #[derive(Args)]
-#[element(name = "MarkIP6Header", group = "ip", order_insensitive, see = "CheckIP6Header")]
+#[element(
+    name = "MarkIP6Header",
+    group = "ip",
+    order_insensitive,
+    see = "CheckIP6Header",
+    shards = "independent"
+)]
 pub struct MarkIP6HeaderArgs {
     /// Offset of the header in bytes; negative if it was stripped.
     #[arg(position, default = "0")]

@@ -26,6 +26,8 @@ use super::typeofservice::set_bits;
     name = "MarkIPCE",
     group = "ip",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "SetIPECN",
     drops = "no_ip_header, not_capable",
     fates = "changed"

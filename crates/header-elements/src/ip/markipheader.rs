@@ -23,6 +23,7 @@ use element::prelude::*;
     name = "MarkIPHeader",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "CheckIPHeader, CheckIPHeader2, StripIPHeader"
 )]
 pub struct MarkIPHeaderArgs {

@@ -18,7 +18,13 @@ use element::prelude::*;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPAddress", group = "ip", order_insensitive, see = "StoreIPAddress, GetIPAddress")]
+#[element(
+    name = "SetIPAddress",
+    group = "ip",
+    order_insensitive,
+    see = "StoreIPAddress, GetIPAddress",
+    shards = "independent"
+)]
 pub struct SetIPAddressArgs {
     /// Address to set.
     #[arg(position)]

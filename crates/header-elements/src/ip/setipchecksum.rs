@@ -23,6 +23,8 @@ use packet::Ip4ViewMut;
     name = "SetIPChecksum",
     group = "ip",
     order_insensitive,
+    shards = "sum",
+    sums = "drops",
     see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter",
     drops = "bad_header_length",
     fates = "changed"

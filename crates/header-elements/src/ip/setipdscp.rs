@@ -23,6 +23,7 @@ use super::typeofservice::set_bits;
     name = "SetIPDSCP",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "SetIPECN",
     drops = "no_ip_header",
     fates = "changed"

@@ -23,6 +23,7 @@ use super::typeofservice::set_bits;
     name = "SetIPECN",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "SetIPDSCP",
     drops = "no_ip_header",
     fates = "changed"

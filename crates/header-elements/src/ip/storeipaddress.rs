@@ -37,6 +37,8 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
+    flows = "changes",
     see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter",
     drops = "too_short",
     fates = "changed"

@@ -24,6 +24,8 @@ use element::prelude::*;
     name = "StripIPHeader",
     group = "ip",
     order_insensitive,
+    shards = "independent",
+    flows = "changes",
     see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip",
     drops = "no_ip_header",
     fates = "changed"

@@ -20,6 +20,7 @@ use element::prelude::*;
     name = "UnstripIPHeader",
     group = "ip",
     order_insensitive,
+    shards = "independent",
     see = "CheckIPHeader, MarkIPHeader, StripIPHeader",
     drops = "no_ip_header",
     fates = "changed"

@@ -28,6 +28,8 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "sum",
+    sums = "drops, drop_details",
     see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader",
     drops = "bad_length, bad_checksum, not_udp"
 )]

@@ -19,6 +19,7 @@ use packet::{Ip4View, TcpViewMut};
     name = "SetTCPChecksum",
     group = "transport",
     order_insensitive,
+    shards = "independent",
     see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum",
     drops = "bad_length",
     fates = "changed"

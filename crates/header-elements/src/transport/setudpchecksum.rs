@@ -29,6 +29,7 @@ use packet::{Ip4View, UdpViewMut};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum",
     drops = "bad_length, no_ip_header, is_fragment",
     fates = "changed"

@@ -34,6 +34,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
     group = "transport",
     processing = "h/h",
     order_insensitive,
+    shards = "sum",
+    sums = "fragments, fragmented_count, count",
     see = "IPFragmenter",
     fates = "made, consumed"
 )]

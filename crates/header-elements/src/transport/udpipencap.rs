@@ -33,6 +33,8 @@ use crate::ip::{Destination, HeaderTemplate};
 #[element(
     name = "UDPIPEncap",
     group = "transport",
+    shards = "independent",
+    flows = "changes",
     see = "Strip, IPEncap",
     drops = "too_long",
     fates = "changed"

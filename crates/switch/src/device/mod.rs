@@ -1,6 +1,7 @@
 //! Kernel network devices, for the switch's ports and for a process that runs elements without a switch. Each packet
 //! comes with its kernel metadata. No call blocks.
 
+mod filter;
 mod gso;
 mod offload;
 mod packet_socket;
@@ -9,6 +10,7 @@ mod ring;
 mod rx_frame;
 mod tunnel;
 
+pub use filter::{MAX_FILTER, attach_filter};
 pub use gso::Segmenter;
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;

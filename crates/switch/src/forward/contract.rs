@@ -123,6 +123,15 @@ pub trait Forward: Send {
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
 
+    /// Notes that other threads run shards of the same switch: addresses that are learned are reported from now on.
+    fn report_news(&mut self) {}
+
+    /// Takes the addresses that were learned since the last call, for the other shards.
+    fn take_news(&mut self, _: &mut Vec<(MacAddr, PortId)>) {}
+
+    /// Learns an address that another shard reported.
+    fn learn_elsewhere(&mut self, _: MacAddr, _: PortId, _now: u64) {}
+
     /// Where the next frame goes that the method kept and that may go on now: a port that should have room, if it is known.
     fn next_held(&self) -> Option<Option<PortId>> {
         None
@@ -193,6 +202,18 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn count_lost(&mut self, tag: u64) {
         (**self).count_lost(tag);
+    }
+
+    fn report_news(&mut self) {
+        (**self).report_news();
+    }
+
+    fn take_news(&mut self, into: &mut Vec<(MacAddr, PortId)>) {
+        (**self).take_news(into);
+    }
+
+    fn learn_elsewhere(&mut self, address: MacAddr, port: PortId, now: u64) {
+        (**self).learn_elsewhere(address, port, now);
     }
 
     fn next_held(&self) -> Option<Option<PortId>> {

@@ -74,7 +74,16 @@ pub struct LearningBridge {
     settings: LearningSettings,
     buckets: Vec<[Entry; WAYS]>,
     taught: Vec<Taught>,
+    /// What other shards of the switch must be told of; `None` if there are none.
+    news: Option<Vec<(MacAddr, PortId)>>,
 }
+
+/// Addresses that wait to be reported to other shards. Beyond, an address is reported when it is refreshed: stops a port with
+/// invented ones from filling memory.
+const MAX_NEWS: usize = 4096;
+
+/// The part of the ageing time after which a refreshed address is reported again.
+const REPORTS_PER_AGEING: u64 = 8;
 
 /// The addresses that one port has taught.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +106,7 @@ impl LearningBridge {
     /// A bridge with an empty table.
     pub fn new(settings: LearningSettings) -> Self {
         let buckets = settings.capacity.div_ceil(WAYS).clamp(1, 1 << 20).next_power_of_two();
-        Self { settings, buckets: vec![[Entry::default(); WAYS]; buckets], taught: Vec::new() }
+        Self { settings, buckets: vec![[Entry::default(); WAYS]; buckets], taught: Vec::new(), news: None }
     }
 
     /// Binds an address to a port, until the port is removed. What another port taught about it is forgotten.
@@ -210,7 +219,11 @@ impl LearningBridge {
             Some(way) if self.buckets[at][way].key == whole => {
                 // A bound entry stays bound.
                 let entry = &mut self.buckets[at][way];
-                entry.seen = entry.seen.max(seen);
+                if self.news.is_some() {
+                    self.refresh_reported(at, way, port, seen);
+                } else {
+                    entry.seen = entry.seen.max(seen);
+                }
                 return Ok(());
             }
             Some(way) if self.buckets[at][way].seen == BOUND => return Err(Decision::Spoofed),
@@ -224,10 +237,31 @@ impl LearningBridge {
                 }
                 quota.take(1);
                 self.replace(at, way, Entry { key: whole, seen });
+                self.report(address, port);
             }
             _ => self.taught(port).not_learned += 1,
         }
         Ok(())
+    }
+
+    /// Notes that other shards must be told of an address.
+    fn report(&mut self, address: MacAddr, port: PortId) {
+        if let Some(news) = self.news.as_mut().filter(|news| news.len() < MAX_NEWS) {
+            news.push((address, port));
+        }
+    }
+
+    /// Notes a frame from a known address. In a shard, an entry keeps the time at which it was reported last, until it is
+    /// reported again: so it is as old everywhere.
+    #[cold]
+    fn refresh_reported(&mut self, at: usize, way: usize, port: PortId, seen: u64) {
+        let interval = self.settings.ageing_ns / REPORTS_PER_AGEING;
+        let entry = &mut self.buckets[at][way];
+        if entry.is_learned() && seen.saturating_sub(entry.seen) >= interval {
+            entry.seen = seen;
+            let address = MacAddr::from_u64(entry.key & Entry::ADDRESS);
+            self.report(address, port);
+        }
     }
 
     /// Replaces an entry, and adjusts the counts of the learned entries of both ports.
@@ -288,6 +322,28 @@ impl Forward for LearningBridge {
             *entry = Entry::default();
         }
         *self.taught(port) = Taught::default();
+    }
+
+    fn report_news(&mut self) {
+        self.news.get_or_insert_default();
+    }
+
+    fn take_news(&mut self, into: &mut Vec<(MacAddr, PortId)>) {
+        self.news.iter_mut().for_each(|news| into.append(news));
+    }
+
+    /// What the other shard has checked is not checked again.
+    fn learn_elsewhere(&mut self, address: MacAddr, port: PortId, now: u64) {
+        let key = address.to_u64();
+        let whole = key | u64::from(port.0) << 48;
+        let (at, seen) = (self.bucket(key), now.clamp(1, BOUND - 1));
+        let known =
+            self.buckets[at].iter().position(|entry| entry.seen != 0 && entry.key & Entry::ADDRESS == key);
+        let way = known.or_else(|| self.victim(at, port, now));
+        let has_room = self.taught(port).count < self.settings.port_limit || known.is_some();
+        if let Some(way) = way.filter(|way| has_room && self.buckets[at][*way].seen != BOUND) {
+            self.replace(at, way, Entry { key: whole, seen });
+        }
     }
 
     fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {

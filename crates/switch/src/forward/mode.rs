@@ -17,6 +17,17 @@ pub enum ForwardingMode {
     Steering(Box<Steering>),
 }
 
+impl ForwardingMode {
+    /// The bridge that learns addresses, if there is one.
+    fn bridge_mut(&mut self) -> Option<&mut LearningBridge> {
+        match self {
+            Self::Static(_) => None,
+            Self::Learning(bridge) => Some(bridge),
+            Self::Steering(steering) => Some(steering.bridge_mut()),
+        }
+    }
+}
+
 impl Forward for ForwardingMode {
     #[inline]
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
@@ -99,6 +110,19 @@ impl Forward for ForwardingMode {
         if let Self::Steering(steering) = self {
             steering.set_silent(port, is_silent);
         }
+    }
+
+    fn report_news(&mut self) {
+        self.bridge_mut().into_iter().for_each(Forward::report_news);
+    }
+
+    #[inline]
+    fn take_news(&mut self, into: &mut Vec<(MacAddr, PortId)>) {
+        self.bridge_mut().into_iter().for_each(|bridge| bridge.take_news(into));
+    }
+
+    fn learn_elsewhere(&mut self, address: MacAddr, port: PortId, now: u64) {
+        self.bridge_mut().into_iter().for_each(|bridge| bridge.learn_elsewhere(address, port, now));
     }
 
     #[inline]

@@ -40,6 +40,8 @@ const MAX_RETRY_DELAY: i64 = 256;
     task,
     notifies = "full",
     phase = "sender",
+    shards = "sum",
+    sums = "pulls, q",
     see = "FromDevice, ToDump",
     drops = "not_sent, full, too_long",
     fates = "copied, delivered, waiting"

@@ -36,6 +36,8 @@ use packet::Ip4View;
     processing = "/ah",
     task,
     notifies = "empty",
+    shards = "sum",
+    sums = "count, filepos",
     see = "ToDump, FromIPSummaryDump",
     drops = "no_ip_header",
     fates = "received, discarded, waiting"
@@ -184,6 +186,10 @@ impl Element for FromDump {
         } else if args.stop && args.end_call.is_some() {
             return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
         }
+        let relative = [args.start_after, args.end_after, args.interval].iter().any(Option::is_some);
+        if args.timing || relative || args.end_call.is_some() || args.filepos > 0 {
+            setup.require_one_shard("TIMING, START_AFTER, END_AFTER, INTERVAL, END_CALL or FILEPOS")?;
+        }
         let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
         Ok(FromDump {
             playback,
@@ -228,7 +234,7 @@ impl Element for FromDump {
         if !self.is_playing(cx) {
             return false;
         }
-        let most = cx.take_turns().min(cx.batch_limit()).max(1);
+        let mut most = cx.take_paced_turns().min(cx.batch_limit()).max(1);
         let mut sent = 0;
         let mut read = 0;
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
@@ -237,7 +243,11 @@ impl Element for FromDump {
                 read += records;
                 sent += packets;
                 if sent == most {
-                    break;
+                    most += cx.more_turns().min(cx.batch_limit());
+                    if sent == most {
+                        break;
+                    }
+                    continue;
                 }
             }
             read += 1;

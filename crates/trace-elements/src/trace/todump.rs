@@ -25,6 +25,8 @@ use element::{Signal, Writer, text};
     processing = "a/a",
     task,
     phase = "late",
+    shards = "sum",
+    sums = "count",
     see = "FromDump, ToIPSummaryDump",
     drops = "not_sent",
     fates = "delivered"

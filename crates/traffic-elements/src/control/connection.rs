@@ -1,7 +1,7 @@
 //! A control connection: unparsed input and unsent output.
 
 use element::prelude::*;
-use element::{Descriptor, Io, Stream};
+use element::{Descriptor, HandlerTarget, Io, Stream};
 
 use super::protocol::{Parsed, Progress, parse};
 
@@ -24,6 +24,8 @@ pub(super) struct Connection {
     sent: usize,
     input_closed: bool,
     output_closed: bool,
+    /// A write that goes on in steps: the handler, and its name in the command. Later commands wait for it.
+    pub(super) long_write: Option<(HandlerTarget, String)>,
 }
 
 impl Connection {
@@ -39,6 +41,7 @@ impl Connection {
             sent: 0,
             input_closed: false,
             output_closed: false,
+            long_write: None,
         }
     }
 
@@ -54,7 +57,7 @@ impl Connection {
 
     /// Reads at most `READ_SIZE` bytes, after all previous commands have been processed.
     pub(super) fn fill(&mut self) {
-        if !self.needs_input || self.input_closed || self.is_backlogged() {
+        if !self.needs_input || self.input_closed || self.is_backlogged() || self.long_write.is_some() {
             return;
         }
         let before = self.input.len();
@@ -68,7 +71,7 @@ impl Connection {
     /// Removes and returns the next item of the input; `None` if none is complete.
     pub(super) fn next(&mut self) -> Option<Parsed> {
         let rest = self.input.get(self.used..).unwrap_or_default();
-        if self.is_backlogged() {
+        if self.is_backlogged() || self.long_write.is_some() {
             return None;
         }
         self.needs_input = rest.is_empty();

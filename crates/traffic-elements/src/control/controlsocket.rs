@@ -14,6 +14,8 @@ use super::retrying_listener::{RetryingListener, declaration};
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 /// Maximum connections; each may buffer a command's data.
 const MAX_CONNECTIONS: usize = 64;
+/// The timer that continues writes.
+const WRITE_TIMER: usize = 1;
 /// Commands of a connection that are executed before others get their turn.
 const MAX_COMMANDS: usize = 32;
 
@@ -43,7 +45,7 @@ const MAX_COMMANDS: usize = 32;
 /// Commands and data of more than 16 MiB are refused, and so is a 65th connection. Data that is not UTF-8 reaches
 /// handlers with replacement characters. Low-level calls exist only for counts, rates and switches.
 #[derive(Args)]
-#[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script")]
+#[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script", shards = "first")]
 pub struct ControlSocketArgs {
     /// TCP, UNIX, or SOCKET for an inherited connection.
     #[arg(position)]
@@ -125,7 +127,10 @@ impl Element for ControlSocket {
         Ok(())
     }
 
-    fn timer(&mut self, cx: &mut Context, _: usize) {
+    fn timer(&mut self, cx: &mut Context, timer: usize) {
+        if timer == WRITE_TIMER {
+            return self.continue_writes(cx);
+        }
         let ListenAddress::Inherited(number) = self.listener.address else { return self.listener.retry(cx) };
         match cx.environment().connect(&format!("fd:{number}")) {
             Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
@@ -156,7 +161,13 @@ impl Element for ControlSocket {
     fn inherit(&mut self, old: &mut ControlSocket, cx: &mut Context) {
         if self.listener.inherit(&mut old.listener, cx) {
             cx.clear_timer(0);
-            for connection in core::mem::take(&mut old.connections) {
+            for mut connection in core::mem::take(&mut old.connections) {
+                if let Some((_, name)) = connection.long_write.take() {
+                    let text =
+                        format!("Write handler '{name}' error: the configuration was replaced meanwhile");
+                    connection.line(code::HANDLER, &text, false);
+                    connection.flush();
+                }
                 self.store_or_close(cx, connection);
             }
         }
@@ -228,10 +239,31 @@ impl ControlSocket {
         connection.flush();
     }
 
+    /// Continues the writes that go on in steps, and serves the connections whose write is done.
+    fn continue_writes(&mut self, cx: &Context) {
+        for mut connection in core::mem::take(&mut self.connections) {
+            if let Some((target, name)) = connection.long_write.take() {
+                match cx.continue_write(&target) {
+                    None => {
+                        connection.long_write = Some((target, name));
+                        cx.set_timer(WRITE_TIMER, cx.steady());
+                    }
+                    Some(result) => {
+                        if let Err((code, text)) = answer_write(&mut connection, &name, result) {
+                            connection.line(code, &text, false);
+                        }
+                        self.serve(cx, &mut connection);
+                    }
+                }
+            }
+            self.store_or_close(cx, connection);
+        }
+    }
+
     fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), ErrorReply> {
         match command {
             Command::Read { handler, data } => self.read(cx, connection, &handler, &data)?,
-            Command::Write { handler, data } => self.write(cx, connection, &handler, &data)?,
+            Command::Write { handler, data } => self.write(cx, connection, &handler, data)?,
             Command::Check { handler, write } => {
                 let found = self.find_handler(cx, &handler)?;
                 if !found.supports(write) {
@@ -274,7 +306,7 @@ impl ControlSocket {
         }
         let result = match found.own {
             Some(value) => Ok(value),
-            None => cx.read_handler(&found.path, data),
+            None => cx.read_shards(&found.path, data, found.shard),
         };
         match result {
             Ok(value) => {
@@ -297,7 +329,7 @@ impl ControlSocket {
         cx: &Context,
         connection: &mut Connection,
         name: &str,
-        data: &str,
+        data: String,
     ) -> Result<(), ErrorReply> {
         let found = self.find_handler(cx, name)?;
         if !found.supports(true) {
@@ -306,23 +338,22 @@ impl ControlSocket {
         if self.read_only {
             return Err((code::PERMISSION, format!("Permission denied for '{name}'")));
         }
-        match cx.write_handler(&found.path, data) {
-            Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
-            Err(HandlerError::WrittenWithWarnings(warnings)) => {
-                connection.lines(
-                    code::WARNING,
-                    &format!("Write handler '{name}' OK with warnings"),
-                    &warnings,
-                );
-            }
-            Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
-            Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
-            Err(error) => {
-                let text = format!("Write handler '{name}' error");
-                connection.lines(code::HANDLER, &text, &error.to_string());
-            }
+        if let Some(shard) = found.shard {
+            let text = format!("Write to all shards: leave ‘shard{shard}/’ out of '{name}'");
+            return Err((code::PERMISSION, text));
         }
-        Ok(())
+        if cx.shard().count > 1 {
+            let written = cx.write_shards(&found.path, &data);
+            return answer_write(connection, name, written);
+        }
+        match cx.begin_write(&found.path, data) {
+            Ok(Some(target)) => {
+                connection.long_write = Some((target, name.into()));
+                cx.set_timer(WRITE_TIMER, cx.steady());
+                Ok(())
+            }
+            written => answer_write(connection, name, written.map(drop)),
+        }
     }
 
     fn call(
@@ -358,6 +389,11 @@ impl ControlSocket {
     /// Finds a handler by the name that a client uses.
     fn find_handler(&self, cx: &Context, name: &str) -> Result<Found, ErrorReply> {
         let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
+        // An element in a compound element of that name comes first.
+        let is_element = path
+            .split_once('.')
+            .is_some_and(|(element, _)| cx.runtime().find(cx.element(), element).is_some());
+        let (shard, path) = if is_element { (None, path) } else { cx.shard().strip_prefix(path) };
         // A path without an element is the router's, never relative to the socket.
         let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
         if let Some(proxy) = &self.proxy {
@@ -373,7 +409,7 @@ impl ControlSocket {
                     return Err((code::NO_HANDLER, format!("No proxied handler named '{name}'")));
                 }
             }
-            return Ok(Found { path: path_there, listed, own: None });
+            return Ok(Found { path: path_there, listed, own: None, shard });
         }
         let target = cx.runtime().resolve(cx.element(), &rooted).map_err(|error| match error {
             HandlerError::NoElement(element) => no_element(&element),
@@ -390,8 +426,29 @@ impl ControlSocket {
         if listed.is_empty() && own.is_none() && (target.element == Some(cx.element()) || is_absent()) {
             return Err(unknown(name));
         }
-        Ok(Found { path: rooted, listed, own })
+        Ok(Found { path: rooted, listed, own, shard })
     }
+}
+
+/// Queues the reply to a write.
+fn answer_write(
+    connection: &mut Connection,
+    name: &str,
+    result: Result<(), HandlerError>,
+) -> Result<(), ErrorReply> {
+    match result {
+        Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
+        Err(HandlerError::WrittenWithWarnings(warnings)) => {
+            connection.lines(code::WARNING, &format!("Write handler '{name}' OK with warnings"), &warnings);
+        }
+        Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+        Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
+        Err(error) => {
+            let text = format!("Write handler '{name}' error");
+            connection.lines(code::HANDLER, &text, &error.to_string());
+        }
+    }
+    Ok(())
 }
 
 fn no_element(name: &str) -> ErrorReply {
@@ -409,6 +466,8 @@ struct Found {
     listed: Vec<HandlerInfo>,
     /// The value if it is one of the socket's own handlers, which can't be called while it serves.
     own: Option<String>,
+    /// The shard that is asked, if it is one.
+    shard: Option<u32>,
 }
 
 impl Found {

@@ -32,6 +32,7 @@ use super::problems::Problems;
     group = "information",
     ports = "0/0",
     phase = "names",
+    shards = "independent",
     see = "PortInfo, AnnotationInfo"
 )]
 pub struct AddressInfoArgs {

@@ -18,7 +18,14 @@ use element::text;
 /// d.count = 1
 /// ```
 #[derive(Args)]
-#[element(name = "AlignmentInfo", group = "information", ports = "0/0", phase = "information", see = "Align")]
+#[element(
+    name = "AlignmentInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    see = "Align",
+    shards = "independent"
+)]
 pub struct AlignmentInfoArgs {
     /// Elements, each with the alignment of its inputs.
     #[arg(rest)]

@@ -25,6 +25,7 @@ use super::problems::Problems;
     group = "information",
     ports = "0/0",
     phase = "names",
+    shards = "independent",
     see = "SetAnnoByte, Paint"
 )]
 pub struct AnnotationInfoArgs {

@@ -12,7 +12,13 @@ use element::prelude::*;
 /// d.count = 1
 /// ```
 #[derive(Args)]
-#[element(name = "ClickyInfo", group = "information", ports = "0/0", see = "AlignmentInfo")]
+#[element(
+    name = "ClickyInfo",
+    group = "information",
+    ports = "0/0",
+    see = "AlignmentInfo",
+    shards = "independent"
+)]
 pub struct ClickyInfoArgs {
     /// Style hints, which are ignored.
     #[arg(rest)]

@@ -19,6 +19,7 @@ use element::prelude::*;
     group = "information",
     ports = "0/0",
     phase = "information",
+    shards = "independent",
     see = "IPNameInfo, IPClassifier"
 )]
 pub struct IPFieldInfoArgs;

@@ -17,6 +17,7 @@ use element::prelude::*;
     group = "information",
     ports = "0/0",
     phase = "information",
+    shards = "independent",
     see = "PortInfo, IPFieldInfo"
 )]
 pub struct IPNameInfoArgs;

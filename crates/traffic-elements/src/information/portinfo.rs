@@ -21,7 +21,14 @@ use super::problems::Problems;
 /// u.dport = 8080
 /// ```
 #[derive(Args)]
-#[element(name = "PortInfo", group = "information", ports = "0/0", phase = "names", see = "AddressInfo")]
+#[element(
+    name = "PortInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "names",
+    see = "AddressInfo",
+    shards = "independent"
+)]
 pub struct PortInfoArgs {
     /// Names, each followed by its port.
     #[arg(rest)]

@@ -23,7 +23,13 @@ use element::text;
 /// quiet.tickets = 512
 /// ```
 #[derive(Args)]
-#[element(name = "ScheduleInfo", group = "information", ports = "0/0", phase = "information")]
+#[element(
+    name = "ScheduleInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    shards = "independent"
+)]
 pub struct ScheduleInfoArgs {
     /// Elements, each followed by its factor.
     #[arg(rest)]

@@ -24,6 +24,7 @@ use element::{Direction, Signal};
     ports = "-/1",
     processing = "l/l",
     notifies = "empty",
+    shards = "independent",
     see = "PrioSched, RoundRobinSched, StrideSched",
     fates = "waiting"
 )]

@@ -23,6 +23,7 @@ use element::{Direction, Signal};
     ports = "-/1",
     processing = "l/l",
     notifies = "empty",
+    shards = "independent",
     see = "StaticPullSwitch, PrioSched, RoundRobinSched, StrideSched, Switch"
 )]
 pub struct PullSwitchArgs {

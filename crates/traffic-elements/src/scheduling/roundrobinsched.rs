@@ -20,6 +20,7 @@ use element::prelude::*;
     group = "scheduling",
     ports = "-/1",
     processing = "l/l",
+    shards = "independent",
     see = "PrioSched, StrideSched, DRRSched, RoundRobinSwitch"
 )]
 pub struct RoundRobinSchedArgs {}

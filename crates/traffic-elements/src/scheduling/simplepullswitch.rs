@@ -23,6 +23,7 @@ use super::pullswitch::existing;
     group = "scheduling",
     ports = "-/1",
     processing = "l/l",
+    shards = "independent",
     see = "PullSwitch, StaticPullSwitch, Switch"
 )]
 pub struct SimplePullSwitchArgs {

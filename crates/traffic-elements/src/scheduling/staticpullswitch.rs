@@ -22,6 +22,7 @@ use super::pullswitch::existing;
     group = "scheduling",
     ports = "-/1",
     processing = "l/l",
+    shards = "independent",
     see = "PullSwitch, StaticSwitch"
 )]
 pub struct StaticPullSwitchArgs {

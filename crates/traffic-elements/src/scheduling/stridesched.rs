@@ -25,6 +25,7 @@ use super::stride::{Stride, tickets};
     group = "scheduling",
     ports = "1-/1",
     processing = "l/l",
+    shards = "independent",
     see = "PrioSched, RoundRobinSched, DRRSched, StrideSwitch"
 )]
 pub struct StrideSchedArgs {

@@ -24,6 +24,7 @@ use super::ratedsplit::RatedSplit;
     group = "shaping",
     ports = "1/1-2",
     processing = "h/h",
+    shards = "divide",
     see = "RatedSplitter, BandwidthMeter, BandwidthShaper, BandwidthRatedUnqueue",
     drops = "over_rate"
 )]

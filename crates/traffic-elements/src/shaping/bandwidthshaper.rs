@@ -4,7 +4,7 @@ use element::arguments::Bandwidth;
 use element::number_format;
 use element::prelude::*;
 
-use super::gaprate::GapRate;
+use super::gaprate::{GapRate, MAX_RATE};
 
 /// Limits a pull path to a bandwidth of RATE, with packets evenly spaced.
 /// ```click
@@ -23,6 +23,7 @@ use super::gaprate::GapRate;
     group = "shaping",
     ports = "1/1-2",
     processing = "l/l",
+    shards = "divide",
     see = "Shaper, BandwidthRatedSplitter, BandwidthRatedUnqueue"
 )]
 pub struct BandwidthShaperArgs {
@@ -32,19 +33,22 @@ pub struct BandwidthShaperArgs {
 }
 
 pub struct BandwidthShaper {
+    /// The rate of all shards together.
+    given: u32,
     rate: GapRate,
 }
 
 impl Element for BandwidthShaper {
     type Args = BandwidthShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
+        Handler::read("rate", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.given)),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the bandwidth.", |shaper, cx, value| {
             let rate: Bandwidth = cx.keyword("RATE", value)?;
-            shaper.rate.set_rate(rate.0 as u32, cx.now());
+            shaper.rate.set_rate(cx.shard().divide("RATE", rate.0 as u32)?, cx.now());
+            shaper.given = (rate.0 as u32).min(MAX_RATE);
             Ok(())
         }),
-        Handler::read("config", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
+        Handler::read("config", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.given)),
         Handler::action("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
@@ -52,8 +56,10 @@ impl Element for BandwidthShaper {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: BandwidthShaperArgs, _: &mut Setup) -> Result<BandwidthShaper, SetupError> {
-        Ok(BandwidthShaper { rate: GapRate::new(args.rate.0 as u32) })
+    fn new(args: BandwidthShaperArgs, setup: &mut Setup) -> Result<BandwidthShaper, SetupError> {
+        let given = (args.rate.0 as u32).min(MAX_RATE);
+        let rate = GapRate::new(setup.shard.divide("RATE", given)?);
+        Ok(BandwidthShaper { given, rate })
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {

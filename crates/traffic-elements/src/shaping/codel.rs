@@ -28,6 +28,8 @@ use super::watched::WatchedQueues;
     group = "shaping",
     ports = "1/1",
     processing = "l/l",
+    shards = "sum",
+    sums = "drops",
     see = "RED, SetTimestamp",
     drops = "late"
 )]

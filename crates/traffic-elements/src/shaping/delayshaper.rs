@@ -24,6 +24,7 @@ use crate::storing::postpone;
     ports = "1/1",
     processing = "l/l",
     notifies = "empty",
+    shards = "independent",
     see = "DelayUnqueue, BandwidthShaper",
     fates = "waiting"
 )]

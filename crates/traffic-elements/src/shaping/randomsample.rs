@@ -28,6 +28,8 @@ const BITS: u32 = 28;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
+    shards = "sum",
+    sums = "drops",
     see = "RED",
     drops = "not_sampled"
 )]

@@ -1,5 +1,6 @@
 //! Rate limits of the elements that pull or split at a rate.
 
+use element::Shard;
 use element::arguments::{Bandwidth, FromArgument};
 use element::number_format;
 use element::prelude::*;
@@ -123,6 +124,8 @@ pub trait RateArguments: Args + 'static {
 /// A token bucket with the rate and burst from an element's arguments.
 pub struct RateLimit<M: Measure> {
     bucket: TokenBucket,
+    /// The rate of all shards together.
+    rate: u32,
     duration: Option<Timestamp>,
     size: Option<u32>,
     measure: core::marker::PhantomData<M>,
@@ -139,9 +142,19 @@ impl<M: Measure> RateLimit<M> {
             return Err(SetupError::new("cannot specify both BURST_DURATION and BURST_SIZE"));
         }
         let bucket = TokenBucket::new(0, 1);
-        let mut rate_limit = RateLimit { bucket, duration, size, measure: core::marker::PhantomData };
-        rate_limit.set_rate(M::number(rate));
+        let rate = M::number(rate);
+        let mut rate_limit = RateLimit { bucket, rate, duration, size, measure: core::marker::PhantomData };
+        rate_limit.set_rate(rate);
         Ok(rate_limit)
+    }
+
+    /// The part of a shard.
+    pub fn divided(mut self, shard: Shard) -> Result<RateLimit<M>, SetupError> {
+        if let Some(size) = &mut self.size {
+            *size = shard.divide("BURST_SIZE", *size)?;
+        }
+        self.set_rate(shard.divide("RATE", self.rate)?);
+        Ok(self)
     }
 
     fn set_rate(&mut self, rate: u32) {
@@ -160,14 +173,15 @@ impl<M: Measure> RateLimit<M> {
 
     /// Sets the rate from a handler's value.
     pub fn write(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
-        let rate = cx.keyword("RATE", value)?;
-        self.set_rate(M::number(rate));
+        let rate = M::number(cx.keyword("RATE", value)?);
+        self.set_rate(cx.shard().divide("RATE", rate)?);
+        self.rate = rate;
         Ok(())
     }
 
     /// The rate as handlers print it.
     pub fn text(&self) -> String {
-        M::text(self.bucket.rate())
+        M::text(self.rate)
     }
 
     /// Refills the bucket up to steady time `now` and returns whether a packet may go.

@@ -20,12 +20,12 @@ impl<R: RateArguments> Element for RatedSplit<R> {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: R, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
-        Ok(RatedSplit { rate_limit: args.rate_limit()? })
+    fn new(args: R, setup: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
+        Ok(RatedSplit { rate_limit: args.rate_limit()?.divided(setup.shard)? })
     }
 
-    fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
-        self.rate_limit.adopt(args.rate_limit()?);
+    fn reconfigure(&mut self, args: R, setup: &mut Setup) -> Result<(), SetupError> {
+        self.rate_limit.adopt(args.rate_limit()?.divided(setup.shard)?);
         Ok(())
     }
 

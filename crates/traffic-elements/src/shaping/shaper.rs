@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::gaprate::GapRate;
+use super::gaprate::{GapRate, MAX_RATE};
 
 /// Limits a pull path to RATE packets a second, evenly spaced.
 ///
@@ -22,6 +22,7 @@ use super::gaprate::GapRate;
     group = "shaping",
     ports = "1/1-2",
     processing = "l/l",
+    shards = "divide",
     see = "BandwidthShaper, RatedSplitter, RatedUnqueue"
 )]
 pub struct ShaperArgs {
@@ -31,19 +32,22 @@ pub struct ShaperArgs {
 }
 
 pub struct Shaper {
+    /// The rate of all shards together.
+    given: u32,
     rate: GapRate,
 }
 
 impl Element for Shaper {
     type Args = ShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "Packets per second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::read("rate", "Packets per second.", |shaper| shaper.given.to_string()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the packets a second.", |shaper, cx, value| {
             let rate = cx.keyword("RATE", value)?;
-            shaper.rate.set_rate(rate, cx.now());
+            shaper.rate.set_rate(cx.shard().divide("RATE", rate)?, cx.now());
+            shaper.given = rate.min(MAX_RATE);
             Ok(())
         }),
-        Handler::read("config", "Packets per second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::read("config", "Packets per second.", |shaper| shaper.given.to_string()),
         Handler::action("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
@@ -51,8 +55,9 @@ impl Element for Shaper {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: ShaperArgs, _: &mut Setup) -> Result<Shaper, SetupError> {
-        Ok(Shaper { rate: GapRate::new(args.rate) })
+    fn new(args: ShaperArgs, setup: &mut Setup) -> Result<Shaper, SetupError> {
+        let rate = GapRate::new(setup.shard.divide("RATE", args.rate)?);
+        Ok(Shaper { given: args.rate.min(MAX_RATE), rate })
     }
 
     fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {

@@ -27,6 +27,8 @@ use super::production::MAX_PACKETS_PER_RUN;
     processing = "a/",
     order_insensitive,
     task,
+    shards = "sum",
+    sums = "count",
     see = "Idle, TimedSink",
     fates = "discarded"
 )]
@@ -89,6 +91,10 @@ impl Element for Discard {
         cx.end_batch(batch, Fate::Discarded);
     }
 
+    fn keeps_pace(&self) -> bool {
+        self.args.active
+    }
+
     fn task(&mut self, cx: &mut Context) -> bool {
         if !self.args.active {
             return false;
@@ -97,10 +103,19 @@ impl Element for Discard {
             0 => MAX_PACKETS_PER_RUN,
             burst => (burst as usize).min(MAX_PACKETS_PER_RUN),
         };
+        let mut turns = 1;
+        if most < cx.batch_limit() {
+            // As many of the turns that it has alone as fill a batch.
+            turns = cx.take_turns().min(cx.batch_limit() / most);
+        }
+        let most = most * turns;
         let mut count = 0;
         while count < most {
             let mut batch = cx.batch();
-            let came = cx.pull_burst(0, (most - count).min(cx.batch_limit()), &mut batch);
+            let wish = (most - count).min(cx.batch_limit());
+            // A pull in vain ends the burst, but another turn follows at once where there are several.
+            let came =
+                if turns > 1 { cx.pull(0, wish, &mut batch) } else { cx.pull_burst(0, wish, &mut batch) };
             let full = batch.len() >= cx.batch_limit();
             cx.end_batch(batch, Fate::Discarded);
             count += came;

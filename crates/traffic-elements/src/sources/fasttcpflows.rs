@@ -34,6 +34,7 @@ const MIN_FLOW_LENGTH: u32 = 3;
     group = "sources",
     ports = "0/1",
     processing = "/l",
+    shards = "first",
     see = "FastUDPSource, FastUDPFlows",
     fates = "made"
 )]

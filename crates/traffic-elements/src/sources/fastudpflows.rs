@@ -28,6 +28,7 @@ const MAX_FLOWS: u32 = 1 << 20;
     group = "sources",
     ports = "0/1",
     processing = "/l",
+    shards = "first",
     see = "FastUDPSource, FastTCPFlows",
     fates = "made"
 )]

@@ -26,6 +26,7 @@ use super::production;
     group = "sources",
     ports = "0/1",
     processing = "/l",
+    shards = "first",
     see = "FastUDPFlows, FastTCPFlows, InfiniteSource",
     fates = "made"
 )]

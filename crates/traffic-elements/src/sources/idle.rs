@@ -22,6 +22,7 @@ use element::prelude::*;
     flow = "x/y",
     order_insensitive,
     notifies = "empty",
+    shards = "independent",
     see = "Discard, Null",
     fates = "discarded"
 )]

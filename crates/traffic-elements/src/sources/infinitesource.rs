@@ -34,6 +34,7 @@ use super::production;
     processing = "a/a",
     task,
     notifies = "empty",
+    shards = "first",
     see = "RatedSource, TimedSource, RandomSource",
     fates = "made"
 )]

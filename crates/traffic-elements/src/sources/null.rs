@@ -16,6 +16,7 @@ use element::prelude::*;
     ports = "1/1",
     processing = "a/a",
     order_insensitive,
+    shards = "independent",
     see = "Idle"
 )]
 pub struct NullArgs;

@@ -16,6 +16,7 @@ use element::prelude::*;
     ports = "1/1",
     processing = "l/l",
     order_insensitive,
+    shards = "independent",
     see = "Null, PushNull"
 )]
 pub struct PullNullArgs;

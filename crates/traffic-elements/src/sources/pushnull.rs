@@ -16,6 +16,7 @@ use element::prelude::*;
     ports = "1/1",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "Null, PullNull"
 )]
 pub struct PushNullArgs;

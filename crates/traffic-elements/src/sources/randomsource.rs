@@ -26,6 +26,7 @@ const MAX_LENGTH: i32 = 64 * 1024;
     processing = "a/a",
     task,
     notifies = "empty",
+    shards = "first",
     see = "InfiniteSource",
     fates = "made"
 )]

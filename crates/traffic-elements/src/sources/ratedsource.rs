@@ -26,6 +26,7 @@ use crate::shaping::TokenBucket;
     ports = "0/1",
     processing = "a/a",
     task,
+    shards = "first",
     see = "InfiniteSource, TimedSource",
     fates = "made"
 )]

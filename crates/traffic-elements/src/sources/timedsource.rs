@@ -23,6 +23,7 @@ use super::production::{self, Quota};
     group = "sources",
     ports = "0/1",
     processing = "/h",
+    shards = "first",
     see = "RatedSource, InfiniteSource, TimedSink",
     fates = "made"
 )]

@@ -25,6 +25,7 @@ use crate::shaping::rated::{ByteRate, Bytes, RateArguments, RateLimit};
     ports = "1/1",
     processing = "l/h",
     task,
+    shards = "divide",
     see = "RatedUnqueue, BandwidthShaper, BandwidthRatedSplitter"
 )]
 pub struct BandwidthRatedUnqueueArgs {

@@ -25,6 +25,7 @@ use crate::sources::MAX_PACKETS_PER_RUN;
     ports = "1/1",
     processing = "l/h",
     task,
+    shards = "independent",
     see = "DelayShaper, LinkUnqueue, Unqueue",
     fates = "waiting"
 )]

@@ -81,11 +81,12 @@ impl<K: QueuePolicy> Fifo<K> {
     fn packets_added(&mut self, cx: &Context) {
         let length = self.stored.len();
         self.length.set(length);
-        self.highwater = self.highwater.max(length);
+        // Paced packets would have been taken away one by one.
+        self.highwater = self.highwater.max(if cx.is_paced() { length.min(1) } else { length });
         if Self::NOTIFIES_EMPTY && length > 0 {
             cx.set_signal(Direction::Empty, true);
         }
-        if Self::NOTIFIES_FULL && length >= self.capacity {
+        if Self::NOTIFIES_FULL && length >= self.capacity && !cx.is_paced() {
             cx.set_signal(Direction::Full, false);
         }
     }
@@ -158,6 +159,12 @@ impl<K: QueuePolicy> Fifo<K> {
     }
 }
 
+/// The part of the capacity that this shard has.
+fn own_capacity<K: QueuePolicy>(args: K::Args, setup: &Setup) -> Result<usize, SetupError> {
+    let capacity = u32::try_from(K::capacity(args)).unwrap_or(u32::MAX);
+    Ok(setup.shard.divide("CAPACITY", capacity)? as usize)
+}
+
 impl<K: QueuePolicy> Element for Fifo<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
@@ -168,6 +175,7 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         Handler::read("capacity", "Maximum number of packets.", |queue| queue.capacity.to_string()),
         Handler::setting("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
+            let capacity = cx.shard().divide("CAPACITY", capacity)?;
             queue.set_capacity(capacity as usize, cx);
             cx.record_argument(Some(0), "CAPACITY", value.trim());
             if Self::NOTIFIES_FULL && queue.stored.len() < queue.capacity {
@@ -198,8 +206,8 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
-        let capacity = K::capacity(args);
+    fn new(args: K::Args, setup: &mut Setup) -> Result<Fifo<K>, SetupError> {
+        let capacity = own_capacity::<K>(args, setup)?;
         Ok(Fifo {
             stored: Stored::with_capacity(capacity.min(INITIAL_CAPACITY)),
             capacity,
@@ -211,14 +219,14 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         })
     }
 
-    fn reconfigure(&mut self, args: K::Args, _: &mut Setup) -> Result<(), SetupError> {
+    fn reconfigure(&mut self, args: K::Args, setup: &mut Setup) -> Result<(), SetupError> {
         // The router counts what is over the new capacity.
-        self.shrink(K::capacity(args));
+        self.shrink(own_capacity::<K>(args, setup)?);
         Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
-        if port == 0 && batch.len() <= self.capacity.saturating_sub(self.stored.len()) {
+        if cx.is_paced() || port == 0 && batch.len() <= self.capacity.saturating_sub(self.stored.len()) {
             self.stored.extend(cx, &mut batch);
         } else {
             for packet in batch.drain() {
@@ -255,6 +263,10 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         if let Some(stored) = state.downcast_mut() {
             self.take_over(stored, cx);
         }
+    }
+
+    fn keeps_pace(&self) -> bool {
+        self.stored.len() == 0 && self.capacity > 1
     }
 
     fn waiting(&self, waiting: &mut Waiting) {

@@ -27,6 +27,8 @@ use super::fifo::{Fifo, QueuePolicy};
     processing = "h/lh",
     storage,
     notifies = "empty",
+    shards = "divide",
+    sums = "length, highwater_length, capacity, drops",
     see = "Queue, MixedQueue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -29,6 +29,8 @@ use super::fifo::{Fifo, QueuePolicy};
     processing = "h/lh",
     storage,
     notifies = "empty",
+    shards = "divide",
+    sums = "length, highwater_length, capacity, drops",
     see = "Queue, FrontDropQueue",
     drops = "overflow, reset",
     fates = "waiting"

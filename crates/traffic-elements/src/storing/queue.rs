@@ -28,6 +28,8 @@ use super::fifo::{Fifo, QueuePolicy};
     processing = "h/lh",
     storage,
     notifies = "both",
+    shards = "divide",
+    sums = "length, highwater_length, capacity, drops",
     see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue",
     drops = "overflow, reset",
     fates = "waiting"

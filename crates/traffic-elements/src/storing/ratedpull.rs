@@ -39,9 +39,9 @@ impl<R: RateArguments> Element for RatedPull<R> {
 
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: R, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
+    fn new(args: R, setup: &mut Setup) -> Result<RatedPull<R>, SetupError> {
         Ok(RatedPull {
-            rate_limit: args.rate_limit()?,
+            rate_limit: args.rate_limit()?.divided(setup.shard)?,
             active: true,
             signal: Signal::BUSY,
             runs: 0,
@@ -51,8 +51,8 @@ impl<R: RateArguments> Element for RatedPull<R> {
         })
     }
 
-    fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
-        self.rate_limit.adopt(args.rate_limit()?);
+    fn reconfigure(&mut self, args: R, setup: &mut Setup) -> Result<(), SetupError> {
+        self.rate_limit.adopt(args.rate_limit()?.divided(setup.shard)?);
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use crate::shaping::rated::{PacketRate, Packets, RateArguments, RateLimit};
     ports = "1/1",
     processing = "l/h",
     task,
+    shards = "divide",
     see = "BandwidthRatedUnqueue, Unqueue, Shaper, RatedSplitter"
 )]
 pub struct RatedUnqueueArgs {

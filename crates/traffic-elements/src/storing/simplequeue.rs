@@ -23,6 +23,8 @@ use super::fifo::{Fifo, QueuePolicy};
     ports = "1/1-2",
     processing = "h/lh",
     storage,
+    shards = "divide",
+    sums = "length, highwater_length, capacity, drops",
     see = "Queue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -25,6 +25,8 @@ use super::fifo::{Fifo, QueuePolicy};
     processing = "h/lh",
     storage,
     notifies = "both",
+    shards = "divide",
+    sums = "length, highwater_length, capacity, drops",
     see = "Queue",
     drops = "overflow, reset",
     fates = "waiting"

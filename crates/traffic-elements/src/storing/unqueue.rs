@@ -27,6 +27,8 @@ use crate::sources::MAX_PACKETS_PER_RUN;
     ports = "1/1",
     processing = "l/h",
     task,
+    shards = "sum",
+    sums = "count",
     see = "Queue, RatedUnqueue, TimedUnqueue"
 )]
 pub struct UnqueueArgs {
@@ -86,6 +88,7 @@ impl Element for Unqueue {
         }),
         Handler::read("limit", "Packets to move in total.", |unqueue| unqueue.args.limit.to_string()),
         Handler::setting("limit", "Sets the number of packets to move in total.", |unqueue, cx, value| {
+            cx.require_one_shard("LIMIT")?;
             unqueue.args.limit = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             unqueue.resume(cx);
             Ok(())
@@ -106,6 +109,9 @@ impl Element for Unqueue {
         if args.burst == 0 {
             setup.warn("BURST size 0, no packets will be pulled");
         }
+        if args.limit >= 0 {
+            setup.require_one_shard("LIMIT")?;
+        }
         args.burst = burst(args.burst);
         Ok(Unqueue { args, count: 0, signal: Signal::BUSY })
     }
@@ -116,6 +122,10 @@ impl Element for Unqueue {
             cx.schedule();
         }
         Ok(())
+    }
+
+    fn keeps_pace(&self) -> bool {
+        self.args.active && self.args.burst > 0 && self.args.limit < 0
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {

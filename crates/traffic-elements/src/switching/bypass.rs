@@ -28,6 +28,7 @@ use element::prelude::*;
     ports = "1-2/1-2",
     flow = "xy/[xy]x",
     order_insensitive,
+    shards = "independent",
     see = "Switch, PullSwitch, Null"
 )]
 pub struct BypassArgs {

@@ -27,6 +27,7 @@ use element::prelude::*;
     ports = "1/1-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch"
 )]
 pub struct HashSwitchArgs {

@@ -26,6 +26,7 @@ use element::prelude::*;
     processing = "h/h",
     flow = "#/[^#]",
     order_insensitive,
+    shards = "independent",
     see = "Tee, EtherSwitch",
     drops = "no_other_port",
     fates = "copied"

@@ -23,6 +23,7 @@ use element::prelude::*;
     ports = "-/1",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "Switch, PullSwitch",
     drops = "switched_off"
 )]

@@ -24,6 +24,7 @@ use element::prelude::*;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "Paint, PaintTee, CheckPaint, Switch",
     drops = "no_output",
     fates = "copied"

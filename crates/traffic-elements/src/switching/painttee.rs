@@ -28,6 +28,7 @@ use element::prelude::*;
     ports = "1/2",
     processing = "a/ah",
     order_insensitive,
+    shards = "independent",
     see = "Paint, CheckPaint, PaintSwitch, Tee",
     fates = "copied"
 )]

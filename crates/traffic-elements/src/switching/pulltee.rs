@@ -21,6 +21,7 @@ use super::tee::check_arms;
     group = "switching",
     ports = "1/1-",
     processing = "l/lh",
+    shards = "independent",
     see = "Tee, PaintTee",
     fates = "copied"
 )]

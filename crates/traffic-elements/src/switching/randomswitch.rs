@@ -17,6 +17,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/1-",
     processing = "h/h",
+    shards = "independent",
     see = "Switch, RoundRobinSwitch, StrideSwitch, HashSwitch, RandomSample"
 )]
 pub struct RandomSwitchArgs {}

@@ -22,6 +22,7 @@ use element::prelude::*;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "Switch, StaticPullSwitch",
     drops = "switched_off"
 )]

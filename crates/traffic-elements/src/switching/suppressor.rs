@@ -21,6 +21,7 @@ use element::prelude::*;
     ports = "-/=",
     flow = "#/#",
     order_insensitive,
+    shards = "independent",
     see = "Switch, Bypass",
     drops = "suppressed"
 )]

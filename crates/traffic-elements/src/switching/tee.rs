@@ -21,6 +21,7 @@ use element::prelude::*;
     ports = "1/1-",
     processing = "h/h",
     order_insensitive,
+    shards = "independent",
     see = "PullTee, PaintTee, Hub",
     fates = "copied"
 )]

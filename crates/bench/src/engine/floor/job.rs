@@ -94,7 +94,7 @@ mod tests {
     /// A capture with frames of several sizes, some of them damaged: a header sum, a version and a length.
     fn capture(folder: &Path) -> Capture {
         let capture =
-            Capture::make(&folder.join("a.pcap"), 3, 2_000, false, FrameSize::InternetMix, false, 9_000);
+            Capture::make(&folder.join("a.pcap"), 3, 2_000, false, FrameSize::InternetMix, None, 9_000);
         let capture = capture.expect("a capture");
         let mut bytes = std::fs::read(&capture.path).expect("a file");
         let ip = 24 + 16 + super::super::header::ETHERNET;

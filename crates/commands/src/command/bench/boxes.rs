@@ -177,6 +177,9 @@ pub(super) struct SteeringArguments {
     /// Bytes of each frame.
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(60..=1514))]
     size: Vec<u16>,
+    /// Numbers of threads that run the switch. Each has the flows that a device with a queue for each thread would give it.
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u8).range(1..=8))]
+    switch_threads: Vec<u8>,
     #[command(flatten)]
     common: Common,
 }
@@ -200,8 +203,11 @@ pub(super) struct DensityArguments {
 
 /// Measure the time to write and read handlers of a box.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox bench state")]
+#[command(after_help = "Examples: clickbox bench state\n          clickbox bench state --rules 10000")]
 pub(super) struct StateArguments {
+    /// Measure instead how long packets wait while this many rules of a firewall are written under traffic.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=50_000))]
+    rules: Option<u32>,
     #[command(flatten)]
     common: Common,
 }
@@ -253,7 +259,10 @@ impl BoxBenchmark {
             }
             BoxBenchmark::State(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?);
+                match arguments.rules {
+                    Some(rules) => common.print(&bench::rule_writes(&common.bed()?, rules, common.plan())?),
+                    None => common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?),
+                }
             }
             BoxBenchmark::Memory(arguments) => {
                 let common = &arguments.common;
@@ -379,8 +388,19 @@ impl SteeringArguments {
             for flows in &self.flows {
                 for size in &self.size {
                     for by in [Lookup::Default, Lookup::Flow] {
-                        let plan = common.plan();
-                        results.push(bench::steering_rate(&bed, (*chain).into(), *flows, *size, by, plan)?);
+                        for threads in &self.switch_threads {
+                            let (plan, threads) = (common.plan(), usize::from(*threads));
+                            let rate = bench::steering_rate(
+                                &bed,
+                                (*chain).into(),
+                                *flows,
+                                *size,
+                                by,
+                                threads,
+                                plan,
+                            )?;
+                            results.push(rate);
+                        }
                     }
                 }
             }

@@ -11,8 +11,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::error::BenchError;
+use super::shards::ShardCounts;
 use crate::error::FileError;
 use crate::output;
+use crate::shards::MAX_SHARDS;
 
 /// Measure configurations in memory, on one core.
 ///
@@ -73,6 +75,10 @@ pub(super) struct Arguments {
     /// Kill a run after this time. A killed peer gets a note instead of figures.
     #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
+    /// Measure with each of these numbers of shards, instead of comparing: time by the clock, with the capture in memory and
+    /// divided by flow before it starts.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with_all = ["peer", "floor"], value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
+    shards: Vec<u32>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -93,6 +99,10 @@ impl Arguments {
             program.try_start().map_err(|error| BenchError::Peer(FileError::new(path, error)))?;
         }
         let mut workbench = Workbench::new(own, peer, folder.path());
+        if !self.shards.is_empty() {
+            let counts = ShardCounts { shards: &self.shards, timeout, json: self.json };
+            return counts.measure(&mut workbench, &self.comparisons()?);
+        }
         if !self.json {
             output::text(&self.head());
         }
@@ -161,7 +171,7 @@ impl Arguments {
                             traffic: traffic.clone(),
                             size,
                             flows,
-                            load: Load { rules, routes },
+                            load: Load { rules, routes, ..Load::default() },
                             packets: self.packets,
                             runs: self.runs,
                             seed: self.seed,

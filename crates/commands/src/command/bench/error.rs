@@ -25,6 +25,15 @@ pub(crate) enum BenchError {
         /// Why.
         cause: ComparisonError,
     },
+    /// A configuration can't be measured in several shards.
+    Shards {
+        /// Its name.
+        name: String,
+        /// The number of shards.
+        shards: u32,
+        /// Why.
+        problem: String,
+    },
     /// Lookups in the flow table can't be measured.
     Lookups(LookupsError),
     /// The path of this program, which is started again, is unknown.
@@ -45,6 +54,7 @@ impl fmt::Display for BenchError {
             Self::Kills(error) => error.fmt(f),
             Self::Measure(error) => error.fmt(f),
             Self::Compare { name, .. } => f.write_str(name),
+            Self::Shards { name, shards, problem } => write!(f, "{name} in {shards} shards: {problem}"),
             Self::Lookups(error) => error.fmt(f),
             Self::Program(_) => f.write_str("the path of this program is unknown"),
             Self::Peer(error) => write!(f, "the peer {error} can't be started"),
@@ -61,6 +71,7 @@ impl Error for BenchError {
             Self::Kills(error) => error.source(),
             Self::Measure(error) => error.source(),
             Self::Compare { cause, .. } => Some(cause),
+            Self::Shards { .. } => None,
             Self::Lookups(error) => error.source(),
             Self::Program(error) | Self::Folder(error) => Some(error),
             Self::Peer(error) | Self::Read(error) | Self::Write(error) => error.source(),

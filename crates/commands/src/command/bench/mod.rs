@@ -9,6 +9,7 @@ mod lookups;
 mod outage;
 mod owners;
 mod rebuild;
+mod shards;
 
 pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::BenchError;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Size, client};
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, value_parser};
 use daemon::{Handover, LauncherConnector, Listeners, Settings, SymbolFile, Tcp, UpgradeHelper};
 use protocol::fabric::CheckLimits;
 use protocol::launcher::Starter;
@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
     /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
+    /// Number of threads that run the switches. With several, each box has a ring pair for each of them, and some settings are
+    /// refused: see the book, "Switch threads"
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
+    switch_threads: u8,
     /// Socket of the launcher. The daemon starts a launcher if none listens there [default: the path of the store, or
     /// without a store that of the socket, with .launcher appended]
     #[arg(long, value_name = "PATH")]
@@ -210,7 +214,9 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 fn starting(arguments: &Arguments, launcher: &Path) -> Result<Command, CommandError> {
     let mut command = Command::new(std::env::current_exe().map_err(CommandError::OwnProgram)?);
     command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(launcher);
-    command.arg(format!("--workers={}", arguments.workers)).args(arguments.certificates.arguments());
+    command.arg(format!("--workers={}", arguments.workers));
+    command.arg(format!("--switch-threads={}", arguments.switch_threads));
+    command.args(arguments.certificates.arguments());
     Ok(command)
 }
 

@@ -14,6 +14,7 @@ use crate::error::CommandError;
 use crate::live::{self, LiveTable, Progress};
 use crate::number_format::grouped;
 use crate::output;
+use crate::snapshot::Snapshot;
 use crate::source::SourceText;
 
 /// The configuration.
@@ -89,7 +90,10 @@ fn run_router(router: &mut Router, started: Instant, time: Duration, is_shown: b
     while router.run_for(Some(live::REFRESH)) == RunEnd::Paused {
         let done = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3);
         let left = (time.as_secs_f64() - started.elapsed().as_secs_f64()).max(0.0).ceil();
-        table.refresh(router, Some(&Progress { done, label: format!("{left:.0} s left; Ctrl-C ends it") }));
+        table.refresh(
+            &Snapshot::of(router),
+            Some(&Progress { done, label: format!("{left:.0} s left; Ctrl-C ends it") }),
+        );
     }
     table.clear();
 }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use fabric::Settings;
 use protocol::launcher::{FabricEndError, become_fabric};
 
@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     workers: usize,
+    /// Number of threads that run the switches.
+    #[arg(long, value_name = "N", default_value_t = 1, hide = true, value_parser = value_parser!(u8).range(1..=8))]
+    switch_threads: u8,
     /// Sleep when idle: other fabrics use the same processors.
     #[arg(long)]
     shares_processors: bool,
@@ -45,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         image: components::get().box_image,
         workers: arguments.workers,
         shares_processors: arguments.shares_processors,
+        switch_threads: arguments.switch_threads.into(),
     };
     fabric::run(&settings, end).map_err(CommandError::Fabric)?;
     Ok(ExitCode::SUCCESS)

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use api::{
-    BoxDetail, BoxName, ChainName, ConfigurationName, CrashReport, DiscardedPackets, Limits, LostPackets,
-    PacketPlaces, ServiceName, SwitchName, Traffic, WaitingPackets, operation,
+    BoxDetail, BoxName, ChainName, ConfigurationName, ConfigurationStatus, CrashReport, DiscardedPackets,
+    HandlerPath, Limits, LostPackets, PacketPlaces, ServiceName, SwitchName, Traffic, WaitingPackets,
+    operation,
 };
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -13,7 +14,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::{chain, service};
 use crate::error::CommandError;
 use crate::number_format::{bytes, count, grouped};
-use crate::online::{self, Connection};
+use crate::online::{self, Client, Connection};
 use crate::output;
 use crate::value::ValueError;
 
@@ -86,12 +87,27 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     if arguments.json {
         output::json(&detail);
     } else {
-        output::text(&text(&detail));
+        output::text(&text(&detail, &forms(&client, &detail)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(detail: &BoxDetail) -> String {
+/// For each configuration, the forms in which its elements keep rules: a line for each element. A box that can't be asked,
+/// because it does not run or its image does not know, has none.
+fn forms(client: &Client, detail: &BoxDetail) -> Vec<String> {
+    let form = |installed: &ConfigurationStatus| {
+        let path = HandlerPath {
+            name: detail.status.name.clone(),
+            configuration: installed.name.clone(),
+            handler: "forms".into(),
+        };
+        let value = client.ask(&operation::READ, &[path.name.as_str(), &path.rest()]);
+        value.map_or_else(|_| String::new(), |value| value.value.text().into())
+    };
+    detail.installed.iter().map(form).collect()
+}
+
+fn text(detail: &BoxDetail, forms: &[String]) -> String {
     let status = &detail.status;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -152,7 +168,7 @@ fn text(detail: &BoxDetail) -> String {
             line("", limits);
         }
     }
-    for installed in &detail.installed {
+    for (number, installed) in detail.installed.iter().enumerate() {
         line(
             "configuration",
             format!(
@@ -162,6 +178,8 @@ fn text(detail: &BoxDetail) -> String {
                 count(installed.swaps.into(), "swap")
             ),
         );
+        let forms = forms.get(number).map_or("", String::as_str);
+        forms.lines().for_each(|form| line("", online::line(form)));
     }
     for (reason, packets) in &status.drops {
         line("dropped", format!("{} {}", grouped(*packets), online::line(reason)));

@@ -54,6 +54,14 @@ pub struct ChainBooks {
     pub overflowed: u64,
 }
 
+impl AddAssign for HopCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+    }
+}
+
 impl AddAssign for ChainBooks {
     fn add_assign(&mut self, other: Self) {
         self.entered += other.entered;

@@ -9,6 +9,7 @@ mod instances;
 mod leave;
 mod pass;
 mod plan;
+mod sums;
 mod table;
 mod translator;
 mod version;

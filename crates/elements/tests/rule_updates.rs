@@ -1,0 +1,165 @@
+//! Many rules are replaced in steps between batches: the old ones decide until the new ones replace them whole.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use click_lang::compile;
+use element::{Descriptor, Environment, HandlerError, WriteEffect};
+use packet::Timestamp;
+use router::{BegunWrite, LongWrite, Options, Registry, Router, Written};
+
+/// An environment whose time advances whenever it is read, so that a write in steps ends its step soon.
+#[derive(Default)]
+struct Ticking(Cell<i64>);
+
+impl Environment for Ticking {
+    fn now(&self) -> Timestamp {
+        self.steady()
+    }
+
+    fn steady(&self) -> Timestamp {
+        self.0.set(self.0.get() + 60);
+        Timestamp::from_micros(self.0.get())
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn console(&self, _: &str) {}
+
+    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        Vec::new()
+    }
+}
+
+const FIREWALL: &str = "InfiniteSource(LENGTH 50) -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
+    -> f :: IPFilter(allow udp, deny all) -> c :: Counter -> Discard;";
+
+fn graph(text: &str) -> click_lang::Graph {
+    let registry = Registry::new(elements::REGISTRY);
+    let compiled = compile(text, &click_lang::Options::new("config", &|name| registry.contains(name)));
+    assert!(!compiled.has_errors(), "{:?}", compiled.diagnostics);
+    compiled.graph
+}
+
+fn start(text: &str) -> Router {
+    let registry = Registry::new(elements::REGISTRY);
+    match Router::new(graph(text), registry, Rc::new(Ticking::default()), Options::default()) {
+        Ok(router) => router,
+        Err(problems) => panic!("{problems:?}"),
+    }
+}
+
+/// Rules of which none matches the traffic, and a last one.
+fn rules(count: u32, last: &str) -> String {
+    let rule = |number| {
+        format!("deny tcp and dst host 10.{}.{}.1 and dst port {number},\n", number % 7, number % 250)
+    };
+    (0..count).map(rule).collect::<String>() + last
+}
+
+fn begin(router: &mut Router, path: &str, value: &str) -> LongWrite {
+    match router.begin_write(path, value.into()) {
+        Ok(BegunWrite::Long(write)) => write,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn passed(router: &Router) -> u64 {
+    router.read("c.count", "").expect("a count").parse().expect("a number")
+}
+
+/// Continues a write between turns, in each of which packets pass. Returns its result and the number of turns.
+fn finish(router: &mut Router, write: &LongWrite) -> (Result<Written, HandlerError>, u32) {
+    for turns in 0.. {
+        let before = passed(router);
+        router.turn();
+        assert!(passed(router) > before, "the old rules decide, turn {turns}");
+        if let Some(result) = router.continue_write(write) {
+            return (result, turns);
+        }
+        assert!(turns < 100_000, "the write does not end");
+    }
+    unreachable!("the loop returns")
+}
+
+#[test]
+fn old_rules_decide_until_the_new_ones_replace_them() {
+    for handler in ["f.rules", "f.config"] {
+        let mut router = start(FIREWALL);
+        let new = rules(400, "deny udp,\nallow all");
+        let write = begin(&mut router, handler, &new);
+        let (result, turns) = finish(&mut router, &write);
+        assert_eq!(result, Ok(Written { effect: WriteEffect::Setting, in_config: true }));
+        assert!(turns > 20, "{turns} turns");
+        let count = passed(&router);
+        assert_eq!(router.read("f.losses", ""), Ok(String::new()));
+        router.turn();
+        let denied = router.read("f.losses", "").expect("losses");
+        assert!(denied.starts_with("denied ") && passed(&router) == count, "{denied}");
+        assert_eq!(router.read(handler, ""), Ok(new));
+        assert!(router.read("f.form", "").expect("a form").starts_with("fast form: tables, "));
+    }
+}
+
+#[test]
+fn an_invalid_rule_changes_nothing() {
+    let mut router = start(FIREWALL);
+    let write = begin(&mut router, "f.rules", &rules(300, "allow nonsense"));
+    let (result, _) = finish(&mut router, &write);
+    let at_once = router.write("f.rules", &rules(300, "allow nonsense"));
+    let error = result.expect_err("an error").to_string();
+    assert_eq!(error, at_once.expect_err("an error").to_string());
+    assert!(error.starts_with("pattern 300: empty term near ‘nonsense’"), "{error}");
+    assert_eq!(router.read("f.rules", "").as_deref(), Ok("allow udp, deny all"));
+    router.turn();
+    assert_eq!(router.read("f.losses", "").as_deref(), Ok(""));
+}
+
+#[test]
+fn short_writes_and_those_of_elements_are_executed_at_once() {
+    let mut router = start(FIREWALL);
+    assert!(matches!(router.begin_write("f.rules", "deny udp".into()), Ok(BegunWrite::Done(_))));
+    assert_eq!(router.read("f.rules", "").as_deref(), Ok("deny udp"));
+    // A write that comes while another goes on in steps does not wait for it; the one that ends last decides.
+    let new = rules(100, "allow all");
+    let write = begin(&mut router, "f.rules", &new);
+    assert_eq!(router.continue_write(&write), None);
+    let other = rules(100, "allow udp");
+    assert!(matches!(router.begin_write("f.rules", other.clone()), Ok(BegunWrite::Done(_))));
+    assert_eq!(router.read("f.rules", ""), Ok(other));
+    assert!(finish(&mut router, &write).0.is_ok());
+    assert_eq!(router.read("f.rules", ""), Ok(new.clone()));
+    let text = format!("{FIREWALL} s :: Script(TYPE PASSIVE, write f.rules $args, return $(f.rules));");
+    let router = start(&text);
+    assert_eq!(router.read("s.run", &new).map(|rules| rules.trim_matches('"').len()), Ok(new.len()));
+}
+
+#[test]
+fn a_swap_ends_a_write() {
+    let mut router = start(FIREWALL);
+    let write = begin(&mut router, "f.rules", &rules(300, "deny all"));
+    assert_eq!(router.continue_write(&write), None);
+    router.swap(graph(FIREWALL), FIREWALL.into()).expect("a swap");
+    let error = router.continue_write(&write).expect("a result").expect_err("an error");
+    assert_eq!(error.to_string(), "the configuration was replaced before the write was done: write it again");
+    router.turn();
+    assert!(passed(&router) > 0);
+    assert_eq!(router.read("f.losses", "").as_deref(), Ok(""));
+}
+
+#[test]
+fn the_argument_memory_chooses_the_form() {
+    let text = |memory: &str| {
+        FIREWALL.replace("allow udp, deny all", &format!("{memory}{}", rules(200, "allow all")))
+    };
+    let form = |router: &Router| router.read("f.form", "").expect("a form");
+    assert!(form(&start(&text(""))).starts_with("fast form: tables, "));
+    let mut router = start(&text("MEMORY 20000, "));
+    assert!(form(&router).starts_with("compact form: bit rows, "), "{}", form(&router));
+    // Rules that are written replace the argument too.
+    let write = begin(&mut router, "f.rules", &rules(200, "allow all,\nMEMORY 10000000"));
+    finish(&mut router, &write).0.expect("a write");
+    assert!(form(&router).starts_with("fast form: tables, "), "{}", form(&router));
+}

@@ -1,0 +1,290 @@
+//! A fabric whose switches several threads run: packets, commands, boxes that end, and what is refused.
+
+mod support;
+
+use model::{
+    AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, CreateSwitch, FlowOutput, Limits,
+    PortDriver, PortName, SwitchMode, SwitchName,
+};
+use protocol::fabric::{
+    FabricError, FlowDefinition, PortStats, ServiceDefinition, TranslationDefinition, orders,
+};
+use serde_bytes::ByteBuf;
+use std::collections::BTreeMap;
+use support::{TestBed, chain, lan, service};
+
+/// Sends packets of 300 flows to the box `mirror`, and counts those that come back.
+const SOURCE: &str =
+    "s :: FastUDPFlows(20000, 0, 60, 2:1:6:73:0:65, 10.0.0.1, 2:1:6:6d:0:72, 10.0.0.2, 300, 1000000,
+        ACTIVE false) -> ToDevice(0);
+    FromDevice(0) -> r :: Counter -> Discard;";
+
+/// Sends packets back.
+const MIRROR: &str = "FromDevice(0) -> c :: Counter -> MarkIPHeader(14) -> EtherMirror -> IPMirror -> Queue(4096) -> ToDevice(0);";
+
+/// Has the source send this many packets. It sends through one thread, which passes about half of them on: fewer than a ring
+/// between threads has slots, whatever else the machine does.
+fn send(bed: &TestBed, packets: u64) {
+    for (handler, value) in [("s.limit", packets.to_string()), ("s.active", "true".into())] {
+        let order = orders::WriteHandler {
+            name: "source".parse().unwrap(),
+            configuration: ConfigurationName::main(),
+            handler: handler.into(),
+            value: ByteBuf::from(value.into_bytes()),
+        };
+        bed.0.ask(order).unwrap();
+    }
+}
+
+fn ports(bed: &TestBed) -> BTreeMap<PortName, PortStats> {
+    bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&lan()).unwrap()
+}
+
+/// The packets that a port received and sent.
+fn traffic(ports: &BTreeMap<PortName, PortStats>, port: &str) -> (u64, u64) {
+    let counters = &ports[&port.parse::<PortName>().unwrap()].counters;
+    (counters.received_packets, counters.sent_packets)
+}
+
+/// At rest, each packet is somewhere: at ports, in the switch, in pipes and in boxes.
+fn check_account(bed: &TestBed) {
+    let order = orders::Account { boxes: None, switches: None, services: false };
+    bed.until("the accounts are right", |bed| {
+        let rows = bed.0.ask(order.clone()).unwrap();
+        let places = rows.iter().filter(|row| !matches!(row.place, AccountPlace::Chain { .. }));
+        assert!(places.clone().count() >= 2);
+        places.into_iter().all(|row| {
+            let lost: u64 = row.lost.values().sum();
+            let [incoming, out, waiting] =
+                [row.incoming, row.out, row.waiting].map(Option::unwrap_or_default);
+            incoming + row.made == out + lost + waiting
+                || !matches!(
+                    row.place,
+                    AccountPlace::Port { .. } | AccountPlace::Switch { .. } | AccountPlace::Pipe { .. }
+                )
+        })
+    });
+}
+
+#[test]
+fn packets_of_boxes_pass_all_threads_and_are_counted() {
+    for (threads, mode) in [(2, SwitchMode::Learning), (3, SwitchMode::Learning), (2, SwitchMode::Static)] {
+        let bed = TestBed::with_threads(threads, mode);
+        bed.run("mirror", 1, MIRROR, &[]);
+        bed.run("source", 1, SOURCE, &[]);
+        let mut sent = 0;
+        // A box that ends and starts again continues with all its ring pairs.
+        for round in 0..3 {
+            if round > 0 {
+                bed.0.ask(orders::StopBox { name: "mirror".parse().unwrap(), graceful: false }).unwrap();
+                bed.start("mirror", MIRROR, &[]).unwrap();
+            }
+            sent += 1500;
+            send(&bed, 1500);
+            bed.until("all packets come back", |bed| bed.read("source", "r.count") == sent);
+            assert_eq!(bed.read("mirror", "c.count"), 1500);
+        }
+        let ports = ports(&bed);
+        for port in ["source.0", "mirror.0"] {
+            assert_eq!(traffic(&ports, port), (sent, sent), "{threads} threads: {port}");
+        }
+        assert!(ports.values().all(|port| port.counters.drops.is_empty() && port.fault.is_none()));
+        check_account(&bed);
+    }
+}
+
+#[test]
+fn a_pipe_between_boxes_has_all_ring_pairs() {
+    let bed = TestBed::with_threads(2, SwitchMode::Learning);
+    let pipe = || Attachment::Pipe("direct".parse().unwrap());
+    bed.define_at("mirror", 1, pipe());
+    bed.define_at("source", 1, pipe());
+    bed.start("mirror", MIRROR, &[]).unwrap();
+    bed.start("source", SOURCE, &[]).unwrap();
+    send(&bed, 1500);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 1500);
+    check_account(&bed);
+    // A box that ends takes its packets along, and continues with all its ring pairs.
+    bed.0.ask(orders::StopBox { name: "mirror".parse().unwrap(), graceful: false }).unwrap();
+    bed.start("mirror", MIRROR, &[]).unwrap();
+    send(&bed, 500);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 2000);
+    check_account(&bed);
+}
+
+/// Ports with one queue belong to a thread; frames reach them from all threads.
+#[test]
+fn ports_with_one_queue_are_reached_from_all_threads() {
+    let bed = TestBed::with_threads(3, SwitchMode::Learning);
+    let far: SwitchName = "far".parse().unwrap();
+    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
+    let definition = AddPort {
+        name: "up".parse().unwrap(),
+        driver: PortDriver::Pipe { switch: far.clone(), port: "down".parse().unwrap() },
+        addresses: Vec::new(),
+        default: false,
+        limits: Limits::default(),
+    };
+    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).unwrap();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
+    bed.start("mirror", MIRROR, &[]).unwrap();
+    send(&bed, 1000);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 1000);
+    let ports = ports(&bed);
+    assert_eq!((traffic(&ports, "up"), traffic(&ports, "source.0")), ((1000, 1000), (1000, 1000)));
+    assert!(ports.values().all(|port| port.counters.drops.is_empty()));
+    check_account(&bed);
+    bed.0.ask(orders::RemovePort { switch: lan(), port: "up".parse().unwrap() }).unwrap();
+    bed.0.ask(orders::RemoveSwitch { switch: far }).unwrap();
+    check_account(&bed);
+}
+
+/// A chain with two instances of its service: both directions of a flow reach the same instance, and all counters are sums.
+#[test]
+fn packets_pass_chains_in_all_threads() {
+    let bed = TestBed::with_threads(2, SwitchMode::Steering);
+    let function =
+        "FromDevice(0) -> i :: Counter -> ToDevice(1); FromDevice(1) -> o :: Counter -> ToDevice(0);";
+    bed.run("sink", 1, MIRROR, &[]);
+    bed.run("source", 1, SOURCE, &[]);
+    for name in ["fw-1", "fw-2"] {
+        bed.run(name, 2, function, &[]);
+    }
+    bed.steer(vec![service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[])], vec![chain(&["fw"])]).unwrap();
+    let all_back = |bed: &TestBed, count: u64| {
+        bed.until("all packets come back", |bed| bed.read("source", "r.count") == count);
+    };
+    send(&bed, 1500);
+    all_back(&bed, 1500);
+    let passed = ["fw-1", "fw-2"].map(|name| (bed.read(name, "i.count"), bed.read(name, "o.count")));
+    assert_eq!(passed[0].0 + passed[1].0, 1500);
+    assert!(passed.iter().all(|(there, back)| there == back && *there > 200), "{passed:?}");
+    let state = bed.state();
+    let instances = &state.services[0].1;
+    let flows: u64 = instances.iter().map(|instance| instance.flows).sum();
+    // Some flows of the source had no packet. Both directions of a flow have one record.
+    assert!((270..=300).contains(&flows) && instances.iter().all(|instance| instance.up), "{flows}");
+    for (instance, (there, back)) in instances.iter().zip(passed) {
+        assert_eq!((instance.packets, instance.overruled, instance.lost), (there + back, 0, 0));
+    }
+    let chain_state = &state.chains[0];
+    let packets = |traffic: [model::HopTraffic; 2]| traffic.map(|traffic| traffic.packets);
+    assert_eq!((packets(chain_state.hops[0].traffic), packets(chain_state.left)), ([1500; 2], [1500; 2]));
+    // An instance ends: its flows continue at the other one, in both threads.
+    bed.0.ask(orders::StopBox { name: "fw-1".parse().unwrap(), graceful: false }).unwrap();
+    send(&bed, 1000);
+    all_back(&bed, 2500);
+    assert_eq!(bed.read("fw-2", "i.count"), passed[1].0 + 1000);
+    // One that is drained keeps its flows, and says why.
+    bed.start("fw-1", function, &[]).unwrap();
+    let mut draining = service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[]);
+    draining.instances[1].draining = true;
+    bed.steer(vec![draining], vec![chain(&["fw"])]).unwrap();
+    bed.until("the hand-over is refused", |bed| {
+        let status = bed.state().services[0].1[1].handover.clone();
+        status.is_some_and(|status| {
+            status.phase == model::HandoverPhase::Failed
+                && status.problem.is_some_and(|problem| problem.contains("--switch-threads 1"))
+        })
+    });
+    send(&bed, 500);
+    all_back(&bed, 3000);
+    let ports = ports(&bed);
+    assert_eq!((traffic(&ports, "source.0"), traffic(&ports, "sink.0")), ((3000, 3000), (3000, 3000)));
+    assert!(ports.values().all(|port| port.counters.drops.is_empty()), "{ports:?}");
+    check_account(&bed);
+}
+
+/// Flows of the table match in all threads, and their counters are sums.
+#[test]
+fn flows_of_the_table_hold_in_all_threads() {
+    let bed = TestBed::with_threads(2, SwitchMode::Steering);
+    bed.run("mirror", 1, MIRROR, &[]);
+    bed.run("source", 1, SOURCE, &[]);
+    let flow = |id: u64, in_port: &str, output: FlowOutput| FlowDefinition {
+        id,
+        matches: vec![Vec::new()],
+        flow: AddFlow {
+            condition: None,
+            in_port: Some(in_port.parse().unwrap()),
+            output,
+            priority: None,
+            idle_seconds: None,
+            timeout_seconds: None,
+        },
+    };
+    let add = |flow| bed.0.ask(orders::AddFlow { switch: lan(), flow });
+    add(flow(1, "source.0", FlowOutput::Port("mirror.0".parse().unwrap()))).unwrap();
+    add(flow(2, "mirror.0", FlowOutput::Normal)).unwrap();
+    send(&bed, 1000);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 1000);
+    let flows = |bed: &TestBed| {
+        let found = bed.0.ask(orders::Flows { switch: lan(), after: 0, most: None }).unwrap();
+        found.iter().map(|flow| (flow.id, flow.packets)).collect::<Vec<_>>()
+    };
+    assert_eq!(flows(&bed), [(1, 1000), (2, 1000)]);
+    bed.0.ask(orders::RemoveFlow { switch: lan(), id: 1 }).unwrap();
+    send(&bed, 200);
+    bed.until("nothing matches", |bed| {
+        let ports = ports(bed);
+        ports[&"source.0".parse::<PortName>().unwrap()].counters.drops == drops("flow_miss", 200)
+    });
+    assert_eq!((flows(&bed), bed.read("source", "r.count")), (vec![(2, 1000)], 1000));
+    check_account(&bed);
+    let mut timed = flow(3, "source.0", FlowOutput::Drop);
+    timed.flow.idle_seconds = Some(1);
+    refused(add(timed), "a timeout of a flow");
+}
+
+fn drops(reason: &str, count: u64) -> BTreeMap<String, u64> {
+    BTreeMap::from([(reason.to_string(), count)])
+}
+
+/// Checks that something is refused with what to do.
+fn refused(result: Result<(), FabricError>, what: &str) {
+    match result {
+        Err(FabricError::Flow(text)) => {
+            assert!(text.starts_with(what) && text.ends_with("`--switch-threads 1`"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_threads_cannot_share_is_refused() {
+    let bed = TestBed::with_threads(2, SwitchMode::Steering);
+    let mut translator = service("nat", "in=0,out=1", &[], &[]);
+    translator.translation = Some(TranslationDefinition { mappings: Vec::new() });
+    refused(bed.steer(vec![translator], Vec::new()), "a service that translates addresses");
+    let functions = ServiceDefinition { places: Some(1), ..service("nf", "in=0", &[], &[]) };
+    refused(bed.steer(vec![functions], Vec::new()), "a service for functions");
+    let definition = CreateSwitch {
+        mode: SwitchMode::Steering,
+        controllers: vec!["tcp:127.0.0.1:6653".parse().unwrap()],
+        ..CreateSwitch::new("other".parse().unwrap())
+    };
+    refused(bed.0.ask(orders::AddSwitch { definition }), "a controller of a switch");
+    let port = |limits: Limits| {
+        let definition = AddPort {
+            name: "capped".parse().unwrap(),
+            driver: PortDriver::Null {},
+            addresses: Vec::new(),
+            default: false,
+            limits,
+        };
+        bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).map(drop)
+    };
+    for limits in [
+        Limits { frames: Some(1), ..Limits::default() },
+        Limits { bits: Some(1), ..Limits::default() },
+        Limits { broadcasts: Some(1), ..Limits::default() },
+        Limits { new_addresses: Some(1), ..Limits::default() },
+    ] {
+        refused(
+            port(limits),
+            "a limit of frames, bits, broadcasts or new addresses of a port is not possible",
+        );
+    }
+    port(Limits::default()).unwrap();
+}

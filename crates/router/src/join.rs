@@ -1,0 +1,194 @@
+//! Where the parts of a split batch meet again, and how they get there in few batches.
+//!
+//! Outputs that lead to a common order-sensitive element share an order group: a batch ends where the next packet takes another
+//! output. With many outputs, most batches then have one packet. But if all packets that can take different ways do so only up
+//! to one element, and nothing on these ways depends on order, the order need only be restored before that element. Then packets
+//! are gathered on each way, stamped with their order at the split, and sorted where they meet.
+//!
+//! A split qualifies if
+//! - at least two of its outputs lead to one input of one order-sensitive element, and none leads to another such element;
+//! - the elements between are reached from the split only, and neither make, copy nor keep packets, nor read others' state;
+//! - no loop leads through any of them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use element::{ClassInfo, Fate};
+
+use crate::hookup::{Hookup, PortRef};
+use crate::order::{self, Order};
+
+/// The maximum number of connections that the search follows. Stops: many splits before a large graph.
+const MAX_STEPS: usize = 1 << 18;
+
+/// The places where outputs gather packets.
+#[derive(Default)]
+pub(crate) struct Joins {
+    /// For each output that gathers, by element and port, the numbers of the place and of the split, if the parts meet.
+    pub(crate) outputs: BTreeMap<PortRef, (usize, Option<usize>)>,
+    /// The input to which the packets of each place go, upstream first; and whether the parts of a batch meet there.
+    pub(crate) places: Vec<(PortRef, bool)>,
+    /// The elements that split batches.
+    pub(crate) splits: BTreeSet<usize>,
+    /// Those of them through which alone everything behind them is reached.
+    pub(crate) closed: BTreeSet<usize>,
+    /// Whether some element spreads packets over many outputs that gather them up to the end of a call.
+    pub(crate) is_wide: bool,
+}
+
+/// Outputs from which packets are gathered even if they never meet, and over more than one round. With fewer outputs, batches
+/// are large enough.
+const MANY_OUTPUTS: usize = 16;
+
+/// The ways from a split to the element where they meet.
+struct Ways {
+    /// `None` if they meet at no order-sensitive element.
+    meeting: Option<PortRef>,
+    /// The elements between.
+    between: BTreeSet<usize>,
+}
+
+/// Finds the splits, and gives each of their outputs an order group of its own.
+pub(crate) fn find(hookup: &Hookup, order: &mut Order) -> Joins {
+    let upstream_first = core::mem::take(&mut order.upstream_first);
+    let mut joins = Joins::default();
+    let mut inside: BTreeSet<usize> = BTreeSet::new();
+    let mut steps = MAX_STEPS;
+    // For each output that gathers, the input that it leads to, and the split.
+    let mut gathering: BTreeMap<PortRef, (PortRef, Option<usize>)> = BTreeMap::new();
+    let mut meetings = BTreeSet::new();
+    for &split in &upstream_first {
+        let outputs = hookup.outputs.get(split).map_or(0, Vec::len);
+        if outputs < 2 || inside.contains(&split) {
+            continue;
+        }
+        let Some(ways) =
+            ways(hookup, order, split, &mut steps).filter(|ways| ways.between.is_disjoint(&inside))
+        else {
+            continue;
+        };
+        let Some(meeting) = ways.meeting else {
+            joins.is_wide = true;
+            let ends = hookup.outputs.get(split).into_iter().flatten().enumerate();
+            let to = ends.filter_map(|(port, end)| Some((port, *end.peers.first().filter(|_| end.push)?)));
+            gathering.extend(to.map(|(port, to)| ((split, port), (to, None))));
+            continue;
+        };
+        joins.splits.insert(split);
+        if outputs >= MANY_OUTPUTS && is_closed(hookup, split, &mut steps) {
+            joins.is_wide = true;
+            joins.closed.insert(split);
+        }
+        meetings.insert(meeting);
+        for &element in ways.between.iter().chain([&split]) {
+            let ends = hookup.outputs.get(element).into_iter().flatten().enumerate();
+            let is_branch = hookup.outputs.get(element).is_some_and(|ends| ends.len() > 1);
+            for (port, to) in
+                ends.filter_map(|(port, end)| Some((port, *end.peers.first().filter(|_| end.push)?)))
+            {
+                if to == meeting || is_branch && ways.between.contains(&to.0) {
+                    gathering.insert((element, port), (to, Some(split)));
+                }
+            }
+            if let Some(groups) = order.groups.get_mut(element).filter(|_| is_branch) {
+                let count = hookup.outputs.get(element).map_or(0, Vec::len);
+                *groups = (0..count).map(|port| port as u16).collect();
+            }
+        }
+        inside.extend(ways.between);
+    }
+    let mut rank = alloc::vec![0; hookup.classes.len()];
+    upstream_first.iter().enumerate().for_each(|(at, element)| rank[*element] = at);
+    let targets: BTreeSet<_> = gathering.values().map(|(to, _)| (rank[to.0], *to)).collect();
+    let numbers: BTreeMap<_, _> = targets.iter().enumerate().map(|(number, (_, to))| (*to, number)).collect();
+    joins.places = targets.iter().map(|(_, to)| (*to, meetings.contains(to))).collect();
+    joins.outputs = gathering
+        .into_iter()
+        .filter_map(|(from, (to, split))| Some((from, (*numbers.get(&to)?, split))))
+        .collect();
+    joins
+}
+
+/// The ways on which the outputs of an element lead to one order-sensitive element, if they qualify.
+fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Option<Ways> {
+    let info = |element: usize| hookup.classes.get(element).map(|class| class.info);
+    let is_serial = |element: usize| order.serial.get(element) != Some(&false);
+    if is_serial(split) || !is_pushed_to(hookup, split) || info(split)?.task {
+        return None;
+    }
+    // Everything that the outputs lead to, and the order-sensitive elements where that ends.
+    let (mut seen, mut meetings) = (BTreeSet::from([split]), BTreeSet::new());
+    let mut open = Vec::from([split]);
+    while let Some(element) = open.pop() {
+        for output in hookup.outputs.get(element)?.iter().filter(|output| output.push) {
+            *steps = steps.checked_sub(1)?;
+            let Some(&(peer, input)) = output.peers.first() else { continue };
+            u16::try_from(input).ok()?;
+            let class = info(peer)?;
+            if !class.reads.is_empty() {
+                return None;
+            } else if !class.order_insensitive {
+                meetings.insert((peer, input));
+            } else if seen.insert(peer) {
+                open.push(peer);
+            }
+        }
+    }
+    if meetings.is_empty() && hookup.outputs.get(split)?.len() >= MANY_OUTPUTS {
+        return Some(Ways { meeting: None, between: BTreeSet::new() });
+    }
+    let [meeting] = meetings.into_iter().collect::<Vec<_>>()[..] else { return None };
+    if !passes_on(info(split)?) {
+        return None;
+    }
+    // Those among them that lead to the meeting.
+    let mut between = BTreeSet::new();
+    let mut open = Vec::from([meeting]);
+    let mut is_first = true;
+    let mut leading = 0;
+    while let Some((element, input)) = open.pop() {
+        let inputs = hookup.inputs.get(element)?;
+        let inputs = if core::mem::take(&mut is_first) { inputs.get(input..=input)? } else { &inputs[..] };
+        for &(peer, _) in inputs.iter().flat_map(|input| &input.peers) {
+            *steps = steps.checked_sub(1)?;
+            if peer == split {
+                leading += 1;
+            } else if seen.contains(&peer) {
+                if between.insert(peer) {
+                    open.push((peer, 0));
+                }
+            } else if (element, input) != meeting {
+                // Packets also come from elsewhere.
+                return None;
+            }
+        }
+    }
+    let is_plain = |element: &usize| {
+        !is_serial(*element)
+            && is_pushed_to(hookup, *element)
+            && info(*element).is_some_and(|class| passes_on(class) && !class.task && !class.storage)
+    };
+    (leading > 1 && !is_serial(meeting.0) && between.iter().all(is_plain))
+        .then_some(Ways { meeting: Some(meeting), between })
+}
+
+/// Whether packets reach everything behind an element through it only.
+fn is_closed(hookup: &Hookup, element: usize, steps: &mut usize) -> bool {
+    let Some(behind) = order::reached(hookup, element, steps) else { return false };
+    let from = |element: usize| hookup.inputs.get(element).into_iter().flatten().filter(|input| input.push);
+    let peers = |element: &usize| from(*element).flat_map(|input| &input.peers).map(|(peer, _)| *peer);
+    behind.iter().flat_map(peers).all(|peer| peer == element || behind.contains(&peer))
+}
+
+/// Whether a class neither makes, copies nor keeps packets.
+fn passes_on(class: &ClassInfo) -> bool {
+    [Fate::Received, Fate::Made, Fate::Copied, Fate::Waiting].iter().all(|fate| !class.fates.contains(fate))
+}
+
+/// Whether packets are pushed to all inputs of an element, of which there is at least one.
+fn is_pushed_to(hookup: &Hookup, element: usize) -> bool {
+    hookup
+        .inputs
+        .get(element)
+        .is_some_and(|inputs| !inputs.is_empty() && inputs.iter().all(|input| input.push))
+}

@@ -1,0 +1,465 @@
+//! Steering as a program of classic BPF, with which Linux gives each socket of several its packets.
+
+use alloc::vec::Vec;
+
+use element::{DividedRange, Shard};
+
+use crate::steering::{
+    ARP, ARP_REPLY, ICMP_ERRORS, ICMP6_ERRORS, MAX_TAGS, Mix, NEIGHBOUR_ADVERTISEMENT, NEIGHBOUR_DISCOVERY,
+    SUM_MIX, Steering, TAGS, WORD_MIX,
+};
+
+/// An instruction of classic BPF: `struct sock_filter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterInstruction {
+    /// The operation.
+    pub code: u16,
+    /// Instructions to skip if a condition holds.
+    pub jt: u8,
+    /// Instructions to skip if it does not hold.
+    pub jf: u8,
+    /// The operand.
+    pub k: u32,
+}
+
+// Operations.
+const LOAD_LENGTH: u16 = 0x80;
+const LOAD_MEMORY: u16 = 0x60;
+const LOAD: u16 = 0x00;
+const LOAD_X_MEMORY: u16 = 0x61;
+const STORE: u16 = 0x02;
+const ADD: u16 = 0x04;
+const ADD_X: u16 = 0x0c;
+const MULTIPLY: u16 = 0x24;
+const AND: u16 = 0x54;
+const SHIFT_LEFT: u16 = 0x64;
+const SHIFT_RIGHT: u16 = 0x74;
+const XOR_X: u16 = 0xac;
+const JUMP: u16 = 0x05;
+const IF_EQUAL: u16 = 0x15;
+const IF_GREATER: u16 = 0x25;
+const IF_NOT_LESS: u16 = 0x35;
+const IF_NOT_LESS_THAN_X: u16 = 0x3d;
+const RETURN: u16 = 0x06;
+const TO_X: u16 = 0x07;
+
+// Loads relative to X.
+const WORD: u16 = 0x40;
+const HALF: u16 = 0x48;
+const BYTE: u16 = 0x50;
+
+// Places of the scratch memory.
+/// The length of the tags before the EtherType.
+const TAG: u32 = 0;
+/// The offset of the IP header.
+const IP: u32 = 1;
+const SOURCE: u32 = 2;
+const DESTINATION: u32 = 3;
+/// The offset of what follows the IP header.
+const BODY: u32 = 4;
+const PORT: u32 = 5;
+const SUM: u32 = 6;
+const MIXED: u32 = 7;
+
+/// The port of a packet that has none, which no range contains.
+const NO_PORT: u32 = u32::MAX;
+
+/// A place in the program that jumps lead to.
+type Label = usize;
+
+#[derive(Default)]
+struct Program {
+    code: Vec<FilterInstruction>,
+    /// Where each label is.
+    labels: Vec<usize>,
+    /// Jumps, and the labels that they lead to.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Program {
+    fn label(&mut self) -> Label {
+        self.labels.push(0);
+        self.labels.len() - 1
+    }
+
+    fn place(&mut self, label: Label) {
+        if let Some(place) = self.labels.get_mut(label) {
+            *place = self.code.len();
+        }
+    }
+
+    fn add(&mut self, code: u16, k: u32) {
+        self.code.push(FilterInstruction { code, jt: 0, jf: 0, k });
+    }
+
+    fn jump(&mut self, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.add(JUMP, 0);
+    }
+
+    /// Jumps if a condition holds.
+    fn when(&mut self, code: u16, k: u32, label: Label) {
+        self.code.push(FilterInstruction { code, jt: 0, jf: 1, k });
+        self.jump(label);
+    }
+
+    /// Jumps if it does not hold.
+    fn unless(&mut self, code: u16, k: u32, label: Label) {
+        self.code.push(FilterInstruction { code, jt: 1, jf: 0, k });
+        self.jump(label);
+    }
+
+    /// Loads from the packet: `at` bytes behind an offset in memory.
+    fn load(&mut self, size: u16, base: u32, at: u32) {
+        self.add(LOAD_X_MEMORY, base);
+        self.add(size, at);
+    }
+
+    /// Jumps if the packet ends less than `length` bytes behind an offset in memory.
+    fn need(&mut self, base: u32, length: u32, label: Label) {
+        self.add(LOAD_MEMORY, base);
+        self.add(ADD, length);
+        self.add(TO_X, 0);
+        self.add(LOAD_LENGTH, 0);
+        self.unless(IF_NOT_LESS_THAN_X, 0, label);
+    }
+
+    fn mix(&mut self, (before, shift, after): Mix) {
+        self.add(MULTIPLY, before);
+        self.add(STORE, MIXED);
+        self.add(SHIFT_RIGHT, shift);
+        self.add(LOAD_X_MEMORY, MIXED);
+        self.add(XOR_X, 0);
+        self.add(MULTIPLY, after);
+    }
+
+    /// Adds a word of an address to the sum.
+    fn add_word(&mut self) {
+        self.mix(WORD_MIX);
+        self.add(LOAD_X_MEMORY, SUM);
+        self.add(ADD_X, 0);
+        self.add(STORE, SUM);
+    }
+
+    fn store(&mut self, place: u32, value: u32) {
+        self.add(LOAD, value);
+        self.add(STORE, place);
+    }
+
+    fn finish(mut self) -> Vec<FilterInstruction> {
+        for (at, label) in self.jumps {
+            let target = self.labels.get(label).copied().unwrap_or_default();
+            if let Some(jump) = self.code.get_mut(at) {
+                // Jumps lead forward only.
+                jump.k = target.saturating_sub(at + 1) as u32;
+            }
+        }
+        self.code
+    }
+}
+
+/// Where the parts of the program lead.
+#[derive(Clone, Copy)]
+struct Ends {
+    accept: Label,
+    reject: Label,
+    /// To the first shard.
+    first: Label,
+    /// By the sum of the words.
+    spread: Label,
+}
+
+impl Steering {
+    /// The program that accepts the Ethernet frames of a shard, and those that all get.
+    pub fn filter(&self, shard: u32) -> Vec<FilterInstruction> {
+        let mut program = Program::default();
+        let p = &mut program;
+        let [accept, reject, first, spread] = [(); 4].map(|()| p.label());
+        let ends = Ends { accept, reject, first, spread };
+        p.store(TAG, 0);
+        for _ in 0..MAX_TAGS {
+            p.need(TAG, 14, first);
+            p.load(HALF, TAG, 12);
+            let [tagged, next] = [(); 2].map(|()| p.label());
+            TAGS.iter().for_each(|tag| p.when(IF_EQUAL, u32::from(*tag), tagged));
+            p.jump(next);
+            p.place(tagged);
+            p.add(LOAD_MEMORY, TAG);
+            p.add(ADD, 4);
+            p.add(STORE, TAG);
+            p.place(next);
+        }
+        let [ip, arp, ip4, ip6] = [(); 4].map(|()| p.label());
+        p.need(TAG, 14, first);
+        p.load(HALF, TAG, 12);
+        p.when(IF_EQUAL, u32::from(crate::steering::IP4), ip);
+        p.when(IF_EQUAL, u32::from(crate::steering::IP6), ip);
+        p.when(IF_EQUAL, u32::from(ARP), arp);
+        p.jump(first);
+        p.place(arp);
+        p.need(TAG, 22, first);
+        p.load(HALF, TAG, 20);
+        p.when(IF_EQUAL, u32::from(ARP_REPLY), accept);
+        p.jump(first);
+        p.place(ip);
+        p.add(LOAD_MEMORY, TAG);
+        p.add(ADD, 14);
+        p.add(STORE, IP);
+        p.store(SUM, 0);
+        p.need(IP, 1, first);
+        p.load(BYTE, IP, 0);
+        p.add(SHIFT_RIGHT, 4);
+        p.when(IF_EQUAL, 4, ip4);
+        p.when(IF_EQUAL, 6, ip6);
+        p.jump(first);
+        p.place(ip4);
+        let inner = p.label();
+        self.ip4(p, shard, ends, Some(inner));
+        p.place(inner);
+        self.ip4(p, shard, ends, None);
+        p.place(ip6);
+        let inner = p.label();
+        ip6_part(p, ends, Some(inner));
+        p.place(inner);
+        ip6_part(p, ends, None);
+        p.place(spread);
+        p.add(LOAD_MEMORY, SUM);
+        p.mix(SUM_MIX);
+        p.add(SHIFT_RIGHT, 16);
+        p.add(MULTIPLY, self.shards());
+        p.add(SHIFT_RIGHT, 16);
+        p.when(IF_EQUAL, shard, accept);
+        p.jump(reject);
+        p.place(first);
+        p.jump(if shard == 0 { accept } else { reject });
+        p.place(accept);
+        p.add(RETURN, u32::MAX);
+        p.place(reject);
+        p.add(RETURN, 0);
+        program.finish()
+    }
+
+    /// The part for IPv4; `inner` is that for the packet in an ICMP error.
+    fn ip4(&self, p: &mut Program, shard: u32, ends: Ends, inner: Option<Label>) {
+        p.need(IP, 20, ends.first);
+        for (at, place) in [(12, SOURCE), (16, DESTINATION)] {
+            p.load(WORD, IP, at);
+            p.add(STORE, place);
+        }
+        p.store(PORT, NO_PORT);
+        let [ranges, transport] = [(); 2].map(|()| p.label());
+        p.load(HALF, IP, 6);
+        p.add(AND, 0x1fff);
+        p.unless(IF_EQUAL, 0, ranges);
+        p.load(BYTE, IP, 0);
+        p.add(AND, 0xf);
+        p.add(SHIFT_LEFT, 2);
+        p.add(LOAD_X_MEMORY, IP);
+        p.add(ADD_X, 0);
+        p.add(STORE, BODY);
+        p.load(BYTE, IP, 9);
+        p.when(IF_EQUAL, 6, transport);
+        p.when(IF_EQUAL, 17, transport);
+        if let Some(inner) = inner {
+            p.unless(IF_EQUAL, 1, ranges);
+            p.need(BODY, 1, ranges);
+            p.load(BYTE, BODY, 0);
+            let error = p.label();
+            ICMP_ERRORS.iter().for_each(|kind| p.when(IF_EQUAL, u32::from(*kind), error));
+            p.jump(ranges);
+            p.place(error);
+            p.add(LOAD_MEMORY, BODY);
+            p.add(ADD, 8);
+            p.add(STORE, IP);
+            p.jump(inner);
+        } else {
+            p.jump(ranges);
+        }
+        // The packet inside went the other way.
+        let (receiver, port) = if inner.is_some() { (DESTINATION, 2) } else { (SOURCE, 0) };
+        p.place(transport);
+        p.need(BODY, port + 2, ranges);
+        p.load(HALF, BODY, port);
+        p.add(STORE, PORT);
+        p.place(ranges);
+        for range in self.ranges() {
+            let next = p.label();
+            p.add(LOAD_MEMORY, receiver);
+            let (first, last) = match *range {
+                DividedRange::Ports(address, first, last) => {
+                    p.unless(IF_EQUAL, address.to_bits(), next);
+                    p.add(LOAD_MEMORY, PORT);
+                    (u32::from(first), u32::from(last))
+                }
+                DividedRange::Addresses(first, last) => (first.to_bits(), last.to_bits()),
+            };
+            p.unless(IF_NOT_LESS, first, next);
+            p.when(IF_GREATER, last, next);
+            let part = Shard { index: shard, count: self.shards() }.part(last - first);
+            if let Some((own_first, own_last)) = part {
+                p.unless(IF_NOT_LESS, first + own_first, ends.reject);
+                p.when(IF_GREATER, first + own_last, ends.reject);
+                p.jump(ends.accept);
+            } else {
+                p.jump(ends.reject);
+            }
+            p.place(next);
+        }
+        for place in [SOURCE, DESTINATION] {
+            p.add(LOAD_MEMORY, place);
+            p.add_word();
+        }
+        p.jump(ends.spread);
+    }
+}
+
+/// The part for IPv6; `inner` is that for the packet in an ICMP error.
+fn ip6_part(p: &mut Program, ends: Ends, inner: Option<Label>) {
+    let [plain, message] = [(); 2].map(|()| p.label());
+    p.need(IP, 40, ends.first);
+    p.load(BYTE, IP, 6);
+    p.when(IF_EQUAL, 58, message);
+    p.jump(plain);
+    p.place(message);
+    p.need(IP, 41, plain);
+    p.load(BYTE, IP, 40);
+    p.when(IF_EQUAL, u32::from(NEIGHBOUR_ADVERTISEMENT), ends.accept);
+    let past = p.label();
+    p.when(IF_GREATER, u32::from(*NEIGHBOUR_DISCOVERY.end()), past);
+    p.when(IF_NOT_LESS, u32::from(*NEIGHBOUR_DISCOVERY.start()), ends.first);
+    p.place(past);
+    if let Some(inner) = inner {
+        p.when(IF_GREATER, u32::from(*ICMP6_ERRORS.end()), plain);
+        p.unless(IF_NOT_LESS, u32::from(*ICMP6_ERRORS.start()), plain);
+        p.add(LOAD_MEMORY, IP);
+        p.add(ADD, 48);
+        p.add(STORE, IP);
+        p.jump(inner);
+    }
+    p.place(plain);
+    for word in 0..8 {
+        p.load(WORD, IP, 8 + word * 4);
+        p.add_word();
+    }
+    p.jump(ends.spread);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steering::Destination;
+    use alloc::vec;
+    use element::AdditiveRandom;
+
+    /// Runs a program as Linux does: a load beyond the packet ends it with 0.
+    fn accepts(program: &[FilterInstruction], packet: &[u8]) -> bool {
+        let (mut a, mut x, mut memory, mut at) = (0u32, 0u32, [0u32; 16], 0usize);
+        loop {
+            let FilterInstruction { code, jt, jf, k } = program[at];
+            at += 1;
+            let load = |size: usize| {
+                let bytes = packet.get(x.wrapping_add(k) as usize..)?.get(..size)?;
+                Some(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
+            };
+            let mut branch = |holds: bool| at += usize::from(if holds { jt } else { jf });
+            match code {
+                LOAD => a = k,
+                LOAD_LENGTH => a = packet.len() as u32,
+                LOAD_MEMORY => a = memory[k as usize],
+                LOAD_X_MEMORY => x = memory[k as usize],
+                STORE => memory[k as usize] = a,
+                ADD => a = a.wrapping_add(k),
+                ADD_X => a = a.wrapping_add(x),
+                MULTIPLY => a = a.wrapping_mul(k),
+                AND => a &= k,
+                SHIFT_LEFT => a <<= k,
+                SHIFT_RIGHT => a >>= k,
+                XOR_X => a ^= x,
+                TO_X => x = a,
+                JUMP => at += k as usize,
+                IF_EQUAL => branch(a == k),
+                IF_GREATER => branch(a > k),
+                IF_NOT_LESS => branch(a >= k),
+                IF_NOT_LESS_THAN_X => branch(a >= x),
+                RETURN => return k > 0,
+                WORD | HALF | BYTE => match load([4, 2, 1][usize::from(code - WORD) / 8]) {
+                    Some(value) => a = value,
+                    None => return false,
+                },
+                _ => panic!("unknown operation {code:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_decides_as_the_function() {
+        let mut random = AdditiveRandom::new(7);
+        let mut draw = move |limit: u32| random.draw() % limit;
+        let mut hits = [0; 4];
+        for shards in 1..=3 {
+            let mut steering = Steering::new(shards);
+            assert!(steering.divide(DividedRange::Ports([1, 0, 0, 1].into(), 1024, 65_535)));
+            assert!(steering.divide(DividedRange::Addresses([1, 0, 0, 4].into(), [1, 0, 0, 11].into())));
+            let programs: Vec<_> = (0..shards).map(|shard| steering.filter(shard)).collect();
+            assert!(programs.iter().all(|program| program.len() < 4_096), "Linux takes no more");
+            for _ in 0..20_000 {
+                let pick = |values: &[u8], draw: &mut dyn FnMut(u32) -> u32| {
+                    values[draw(values.len() as u32) as usize]
+                };
+                let mut frame: Vec<u8> = vec![2; 12];
+                for _ in 0..draw(3) {
+                    frame.extend([0x81, 0, 0, 7]);
+                }
+                let six = draw(3) == 0;
+                frame.extend(match (draw(8), six) {
+                    (0, _) => [8, 6],
+                    (1, _) => [0x88, 0x63],
+                    (_, true) => [0x86, 0xdd],
+                    _ => [8, 0],
+                });
+                let header = |draw: &mut dyn FnMut(u32) -> u32| {
+                    let mut bytes: Vec<u8> =
+                        (0..if six { 40 } else { 20 }).map(|_| pick(&[0, 1, 1, 2, 5], draw)).collect();
+                    if six {
+                        (bytes[0], bytes[6]) = (0x60, pick(&[58, 58, 17], draw));
+                    } else {
+                        (bytes[0], bytes[9]) =
+                            (pick(&[0x45, 0x45, 0x46, 0x4f], draw), pick(&[1, 6, 17, 47], draw));
+                        (bytes[6], bytes[7]) = (pick(&[0, 0, 0x40, 0x20], draw), pick(&[0, 0, 0, 9], draw));
+                        for at in [12, 16] {
+                            bytes[at..at + 3].copy_from_slice(&[1, 0, 0]);
+                            bytes[at + 3] = pick(&[1, 1, 5, 9, 77], draw);
+                        }
+                    }
+                    bytes
+                };
+                frame.extend(header(&mut draw));
+                // An operation of ARP, a kind of message, or a port.
+                frame.extend([
+                    pick(&[0, 1, 2, 3, 5, 11, 133, 135, 136, 137, 200], &mut draw),
+                    2,
+                    0,
+                    0,
+                    9,
+                    9,
+                    9,
+                    9,
+                ]);
+                frame.extend(header(&mut draw));
+                frame.extend((0..8).map(|_| draw(256) as u8));
+                frame.truncate(14 + draw(frame.len() as u32 - 13) as usize);
+                let destination = steering.of_frame(&frame);
+                for (shard, program) in programs.iter().enumerate() {
+                    let expected =
+                        destination == Destination::All || destination == Destination::Shard(shard as u32);
+                    assert_eq!(accepts(program, &frame), expected, "{destination:?} {frame:02x?}");
+                }
+                hits[match destination {
+                    Destination::All => 3,
+                    Destination::Shard(shard) => shard as usize,
+                }] += 1;
+            }
+        }
+        assert!(hits.iter().all(|hits| *hits > 500), "{hits:?}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Switches that several threads run together: a shard for each thread.
+
+mod exchange;
+mod group;
+mod spread;
+mod traffic;
+
+pub(crate) use exchange::{Exchange, Message, SHARD_BITS, shard_of, without_shard};
+pub use group::Shards;
+pub(crate) use spread::thread_of;
