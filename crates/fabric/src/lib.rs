@@ -28,6 +28,7 @@ mod history;
 mod lifecycle;
 mod limits;
 mod network;
+mod numa;
 mod processors;
 mod run;
 mod serve;

@@ -1,15 +1,22 @@
 //! Reserves processors for boxes, and keeps all other threads off them.
 
 use crate::error::OperationError;
+use crate::numa;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where the kernel says which processors are at which memory.
+const NODES: &str = "/sys/devices/system/node";
 
 /// The processors that the daemon may use.
 #[derive(Debug)]
 pub(crate) struct Processors {
     all: Vec<usize>,
+    /// Those of each NUMA node that has any. None if the kernel does not say.
+    nodes: Vec<BTreeSet<usize>>,
     state: Mutex<State>,
 }
 
@@ -50,8 +57,9 @@ impl Processors {
     /// The processors on which the calling thread may run.
     pub(crate) fn new() -> Self {
         let set = sched_getaffinity(None).unwrap_or_default();
-        let all = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
-        Self { all, state: Mutex::default() }
+        let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
+        let nodes = numa::nodes(Path::new(NODES), &all);
+        Self { all, nodes, state: Mutex::default() }
     }
 
     /// The number of processors.
@@ -73,12 +81,18 @@ impl Processors {
         AffinityGuard { number, cores: self.clone() }
     }
 
-    /// Keeps the calling thread off reserved processors until the guard is dropped.
-    pub(crate) fn confine_current_thread(self: &Arc<Self>) -> AffinityGuard {
+    /// Keeps a switch thread, which calls this, off reserved processors until the guard is dropped. On a host with several
+    /// NUMA nodes, the threads take turns at the nodes, and each stays at its own. The kernel gives a thread memory of the
+    /// node where it first uses it.
+    pub(crate) fn confine_switch_thread(self: &Arc<Self>, number: usize) -> AffinityGuard {
         let thread = rustix::thread::gettid();
+        let node = match self.nodes.len() {
+            0 | 1 => None,
+            count => self.nodes.get(number % count).cloned(),
+        };
         let sharer = self.subscribe(move |processors| {
             let mut set = CpuSet::new();
-            processors.iter().for_each(|core| set.set(*core));
+            numa::at(node.as_ref(), processors).for_each(|core| set.set(core));
             // If the kernel refuses, the thread may run on any processor: slower, but correct.
             let _ = sched_setaffinity(Some(thread), &set);
         });
@@ -127,7 +141,8 @@ impl AffinityGuard {
     /// Applies the current restriction, for a subscriber that could not be restricted earlier.
     pub(crate) fn apply(&self) {
         let state = self.cores.state();
-        if let Some(keep) = state.subscribers.get(&self.number).filter(|_| !state.reserved.is_empty()) {
+        let is_restricted = !state.reserved.is_empty() || self.cores.nodes.len() > 1;
+        if let Some(keep) = state.subscribers.get(&self.number).filter(|_| is_restricted) {
             keep(&self.cores.shared(&state));
         }
     }
@@ -151,6 +166,36 @@ mod tests {
     }
 
     #[test]
+    fn switch_threads_take_turns_at_the_nodes() {
+        let all = Processors::new().all;
+        let (Some(&first), Some(&last)) = (all.first(), all.last()) else { panic!("no processor") };
+        if first == last {
+            skip(Capability::Processors, "two nodes need two");
+            return;
+        }
+        let nodes = vec![BTreeSet::from([first]), all.iter().copied().skip(1).collect()];
+        let cores = Arc::new(Processors { all: all.clone(), nodes, state: Mutex::default() });
+        let at = |number| {
+            let cores = cores.clone();
+            let run = move || {
+                let _sharer = cores.confine_switch_thread(number);
+                let before = allowed();
+                let _reserved = cores.reserve().unwrap();
+                (before, allowed())
+            };
+            std::thread::spawn(run).join().unwrap()
+        };
+        let (left, rest) = (all[..all.len() - 1].to_vec(), all[1..].to_vec());
+        // A node whose processors are all reserved is left for those of the others.
+        let left_there = if rest.len() == 1 { left } else { rest[..rest.len() - 1].to_vec() };
+        assert_eq!([at(0), at(1), at(2)], [
+            (vec![first], vec![first]),
+            (rest, left_there),
+            (vec![first], vec![first])
+        ]);
+    }
+
+    #[test]
     fn a_reserved_cpu_is_used_by_no_other_thread() {
         let cores = Arc::new(Processors::new());
         let all = cores.all.clone();
@@ -160,7 +205,7 @@ mod tests {
             return;
         }
         let thread = std::thread::spawn(move || {
-            let sharer = cores.confine_current_thread();
+            let sharer = cores.confine_switch_thread(0);
             assert_eq!(allowed(), all);
             let core = cores.reserve().unwrap();
             assert_eq!((core.number(), allowed()), (all[all.len() - 1], all[..all.len() - 1].to_vec()));

@@ -68,7 +68,7 @@ impl ShardThread {
         });
         let (own, bells) = (thread.clone(), bells.clone());
         let run = move || {
-            let _sharer = cores.confine_current_thread();
+            let _sharer = cores.confine_switch_thread(number);
             own.run(&bells, spin_time);
         };
         let handle = std::thread::Builder::new().name(format!("switch {number}")).spawn(run)?;

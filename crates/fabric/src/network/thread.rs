@@ -58,7 +58,7 @@ impl SwitchThread {
             handles.push(handle);
         }
         let run = move || {
-            let _sharer = cores.confine_current_thread();
+            let _sharer = cores.confine_switch_thread(0);
             run(&mut network, &bells, &received, spin_time);
             network.threads.iter().for_each(|thread| thread.end());
             // A thread that panicked needs no further cleanup.
