@@ -47,8 +47,13 @@ mod tests {
     fn nodes_are_read_from_a_folder() {
         let folder = std::env::temp_dir().join(format!("clickbox-numa-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
-        let lists =
-            [("node10", "8-9,11\n"), ("node2", "0-3,6\n"), ("node3", "\n"), ("node4", "x-y,7"), ("node5", "12")];
+        let lists = [
+            ("node10", "8-9,11\n"),
+            ("node2", "0-3,6\n"),
+            ("node3", "\n"),
+            ("node4", "x-y,7"),
+            ("node5", "12"),
+        ];
         for (name, list) in lists {
             fs::create_dir(folder.join(name)).unwrap();
             fs::write(folder.join(name).join("cpulist"), list).unwrap();

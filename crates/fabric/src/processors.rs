@@ -188,11 +188,10 @@ mod tests {
         let (left, rest) = (all[..all.len() - 1].to_vec(), all[1..].to_vec());
         // A node whose processors are all reserved is left for those of the others.
         let left_there = if rest.len() == 1 { left } else { rest[..rest.len() - 1].to_vec() };
-        assert_eq!([at(0), at(1), at(2)], [
-            (vec![first], vec![first]),
-            (rest, left_there),
-            (vec![first], vec![first])
-        ]);
+        assert_eq!(
+            [at(0), at(1), at(2)],
+            [(vec![first], vec![first]), (rest, left_there), (vec![first], vec![first])]
+        );
     }
 
     #[test]
