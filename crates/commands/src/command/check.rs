@@ -10,7 +10,7 @@ use click_lang::{ArgumentFinder, Diagnostic, Element, Severity};
 use crate::color;
 use crate::configuration::{self, registry};
 use crate::diagnostic_printer;
-use crate::environment::ProcessEnvironment;
+use crate::environment::{self, Binding, ProcessEnvironment};
 use crate::error::CommandError;
 use crate::number_format::count;
 use crate::source::{Source, SourceText};
@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
     expression: Option<String>,
+    /// Use the addresses of an interface for a device name of the configuration, as `run` does. May be repeated.
+    #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
+    device: Vec<Binding>,
     /// Print JSON: a list of diagnostics.
     #[arg(long)]
     json: bool,
@@ -53,6 +56,7 @@ impl Arguments {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    environment::bind(&arguments.device);
     let (sources, parameters) = arguments.sources();
     let (mut worst, mut all) = (0, Vec::new());
     for source in sources {
