@@ -80,9 +80,12 @@ fn find(name: &str) -> Option<&'static Binding> {
     BINDINGS.get()?.iter().rev().find(|binding| binding.name == name)
 }
 
-/// The interface that a name of a configuration stands for: itself if it is bound to none.
+/// The interface whose addresses a name of a configuration stands for: itself if it is bound to none. A number is a
+/// number wherever an address may be left out, such as the output of a route.
 pub(super) fn interface(name: &str) -> &str {
-    find(name).map_or(name, |binding| &binding.interface)
+    find(name)
+        .filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(name, |binding| &binding.interface)
 }
 
 /// The interface to open with `driver` for a device of a configuration.
