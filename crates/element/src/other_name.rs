@@ -4,7 +4,6 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::class_info::ClassInfo;
 use crate::text;
 
 /// A name that a class has in configurations for other programs, such as FastClick with DPDK. Its arguments differ from
@@ -30,9 +29,9 @@ impl OtherName {
     pub const NONE: OtherName =
         OtherName { name: "", positions: &[], renamed: &[], defaults: &[], ignored: &[], remark: "" };
 
-    /// The class's configuration for a configuration under this name, and warnings: each the argument's text, or
-    /// nothing if all are meant, and a message.
-    pub fn translate(&self, config: &str, class: &ClassInfo) -> (String, Vec<(String, String)>) {
+    /// The class's configuration for a configuration under this name, and warnings: each the argument's text, or nothing
+    /// if the whole element is meant, and a message. `is_required` says whether the class needs an argument.
+    pub fn translate(&self, config: &str, is_required: bool) -> (String, Vec<(String, String)>) {
         let mut warnings = Vec::new();
         if !self.remark.is_empty() {
             warnings.push((String::new(), self.remark.to_owned()));
@@ -65,7 +64,7 @@ impl OtherName {
         }
         // Without any argument, the class reports what is missing.
         // A required argument that is missing would take the text of a default.
-        let is_missing = arguments.is_empty() && class.arguments().any(|argument| argument.required);
+        let is_missing = arguments.is_empty() && is_required;
         for (keyword, value) in self.defaults.iter().filter(|_| !is_missing) {
             if !given.iter().any(|given| given == keyword) {
                 arguments.push(alloc::format!("{keyword} {value}"));

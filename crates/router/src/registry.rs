@@ -38,7 +38,8 @@ impl Registry {
                 continue;
             };
             if let Some(other) = class.other_name(&element.class) {
-                let (config, warnings) = other.translate(&element.config, class.info);
+                let is_required = class.info.arguments().any(|argument| argument.required);
+                let (config, warnings) = other.translate(&element.config, is_required);
                 let mut finder = ArgumentFinder::new(element);
                 for (argument, message) in warnings {
                     let location = finder.find(&argument).unwrap_or_else(|| element.location.clone());

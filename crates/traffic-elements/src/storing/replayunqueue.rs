@@ -132,7 +132,8 @@ impl ReplayUnqueue {
                 *head = cx.pull_one(input);
                 if head.is_none() {
                     let may_follow = self.signals.get(input).is_some_and(Signal::is_active);
-                    self.loaded = !self.packets.is_empty() && !(self.args.use_signal && may_follow);
+                    let waits = self.packets.is_empty() || self.args.use_signal && may_follow;
+                    self.loaded = !waits;
                     if self.loaded || may_follow {
                         cx.schedule();
                     }
