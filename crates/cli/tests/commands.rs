@@ -46,6 +46,24 @@ fn commands_print_the_expected_output() {
     check(&["check", "-"], GOOD, 0, &["0 errors"]);
     let files = ["check", "examples/wire.click", "-", "nowhere.click", "RATE=10"];
     check(&files, "", 2, &["wire.click: ", "<stdin>: 0 elements", "clickbox: nowhere.click: No such file"]);
+    let lacking = "Idle -> Nothing(1) -> Strip(x) -> b :: Missing -> Nothing -> Strip(y) -> Discard";
+    let brief = "<stdin>: no class Missing, Nothing; Strip: LENGTH: invalid number; 1 other error\n";
+    check(&["check", "--brief", "-"], lacking, 1, &[brief]);
+    check(&["check", "--brief", "-"], GOOD, 0, &["<stdin>: accepted\n"]);
+    let xdp = "there is no driver af_xdp: use af_packet for an interface, or tap for ToHost and FromHost";
+    check(&["run", "--device", "0=af_xdp:eth0", "-"], GOOD, 2, &[xdp]);
+    check(
+        &["check", "--device", "eth0", "-"],
+        GOOD,
+        2,
+        &["expected NAME=DRIVER:INTERFACE, for example 0=af_packet:eth0"],
+    );
+    let address = "Idle -> q :: ARPQuerier(10.0.0.1, lan) -> Discard; Idle -> [1]q; q[1] -> Discard;";
+    check(&["check", "-"], address, 1, &["ETH: parse error"]);
+    check(&["check", "--device", "lan=af_packet:lo", "-"], address, 0, &["0 errors"]);
+    let route = "Idle -> LinearIPLookup(10.0.0.0/8 0, 0.0.0.0/0 0) -> Discard";
+    check(&["check", "--device", "0=af_packet:lo", "-"], route, 0, &["0 errors"]);
+    check(&["element", "FromDPDKDevice"], "", 0, &["FromDevice", "also FromDPDKDevice"]);
     check(&["flatten", "-"], GOOD, 0, &["Queue", "->"]);
     check(&["element", "Counter"], "", 0, &["Counter", "count"]);
     check(&["graph", "-"], GOOD, 0, &["<svg", "InfiniteSource", "class=\"line pull\"", "</svg>"]);

@@ -185,3 +185,65 @@ fn errors_name_a_missing_privilege() {
         assert!(found.contains("needs CAP_NET_RAW") || found.contains("not found"), "{found}");
     }
 }
+
+#[test]
+fn a_table_binds_ports_of_dpdk_to_interfaces() {
+    let found = in_namespace(
+        r#"
+        CLICKBOX=${CLICK% click}; cd $(mktemp -d)
+        ip link add one type veth peer name two && ip link set one up && ip link set two up
+        $CLICKBOX run --quiet -e 'FastUDPFlows(RATE 0, LIMIT 50, LENGTH 100, SRCETH 2:0:0:0:0:1, DSTETH 2:0:0:0:0:2,
+            SRCIP 10.0.0.1, DSTIP 10.0.0.2, FLOWS 5, FLOWSIZE 10) -> Unqueue(LIMIT 50) -> ToDump(capture)'
+        configuration='FromDump(capture) -> sent :: AverageCounterMP -> Queue(100) -> to :: ToDPDKDevice(0000:03:00.0, BLOCKING true);
+            from :: FromDPDKDevice(1, N_QUEUES 2) -> k :: Classifier(12/0800, -);
+            k[0] -> got :: Counter(COUNT_CALL 50 stop) -> Discard; k[1] -> Discard; DriverManager(wait 10s, stop)'
+        bind="--device 0000:03:00.0=af_packet:one --device 1=af_packet:two"
+        handlers="--handler sent.count --handler got.count --handler got.byte_count --handler from.kernel_drops --handler to.losses"
+        $CLICKBOX run --quiet $bind $handlers -e "$configuration"
+        $CLICKBOX run --quiet --device 1=af_packet:two -e "$configuration"
+        $CLICKBOX run --quiet --device 1=tap:two -e 'FromDPDKDevice(1) -> Discard'
+        $CLICKBOX run --quiet --device 1=af_packet:three -e 'FromDPDKDevice(1) -> Discard'
+        rm -r $PWD
+        "#,
+    );
+    let Some(found) = found else { return };
+    let (values, errors) = found.split_at(found.find("warning").expect("a warning"));
+    let expected =
+        "from.kernel_drops = 0\ngot.byte_count = 5000\ngot.count = 50\nsent.count = 50\nto.losses = \n";
+    assert_eq!(values, expected, "{errors}");
+    for text in [
+        "BLOCKING has no effect here: packets without room are dropped as `full`",
+        "N_QUEUES has no effect here: queues, threads and buffers are those of the port",
+        "0000:03:00.0: no interface has this name: say which one it stands for, as in \
+         `clickbox run --device 0000:03:00.0=af_packet:eth0`; in a box, the name is the number of one of its ports",
+        "1: the element needs the driver af_packet: use --device 1=af_packet:two",
+        "1: No such device",
+    ] {
+        assert!(errors.contains(text), "no {text:?} in: {errors}");
+    }
+}
+
+#[test]
+fn a_table_binds_the_host_to_a_tap() {
+    let found = in_namespace(
+        r#"
+        CLICKBOX=${CLICK% click}
+        for name in tap0 tap1; do ip tuntap add $name mode tap && ip link set $name address 02:00:00:00:00:09 up; done
+        ip addr add 10.9.0.1/24 dev tap0
+        configuration='RatedSource(DATA \<020000000009 020000000008 88b5 0102030405060708>, RATE 100, LIMIT 5) -> t :: Tee;
+            t[0] -> to :: ToHost; t[1] -> sniffers :: ToHostSniffers; DriverManager(wait 100ms, stop)'
+        bind="--device host=tap:tap0 --device sniffers=tap:tap1"
+        $CLICKBOX run --quiet $bind --handler to.drops --handler to.fates --handler sniffers.fates -e "$configuration"
+        for name in tap0 tap1; do ip -s link show $name | tr -s ' ' | sed -n '4{s/^ *\([0-9]* *[0-9]*\) .*/\1/;p}'; done
+        $CLICKBOX run --quiet -e "$configuration"
+        "#,
+    );
+    let Some(found) = found else { return };
+    let (values, errors) = found.split_at(found.find("error").unwrap_or(found.len()));
+    assert_eq!(
+        values, "sniffers.fates = delivered 5\nto.drops = 0\nto.fates = delivered 5\n110 5\n110 5\n",
+        "{errors}"
+    );
+    let text = "host: no interface leads to the host: add a FromHost, or use `clickbox run` with --device host=tap:tap0";
+    assert!(errors.contains(text), "no {text:?} in: {errors}");
+}

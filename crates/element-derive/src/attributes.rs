@@ -20,6 +20,8 @@ const VARIANTS: [&str; 10] = [
 pub(crate) struct ElementAttributes {
     pub(crate) name: String,
     pub(crate) aliases: Vec<String>,
+    /// The name of a static: the class's names in configurations for other programs.
+    pub(crate) other_names: Option<String>,
     pub(crate) group: String,
     pub(crate) ports: String,
     pub(crate) processing: String,
@@ -58,6 +60,7 @@ impl ElementAttributes {
         let mut parsed = ElementAttributes {
             name: String::new(),
             aliases: Vec::new(),
+            other_names: None,
             group: String::new(),
             ports: "1/1".into(),
             processing: "a/a".into(),
@@ -86,6 +89,7 @@ impl ElementAttributes {
                     "task" => parsed.task = true,
                     "name" => parsed.name = text(&meta)?,
                     "aliases" => parsed.aliases = list(&meta)?,
+                    "other_names" => parsed.other_names = Some(text(&meta)?),
                     "group" => parsed.group = text(&meta)?,
                     "ports" => parsed.ports = text(&meta)?,
                     "processing" => parsed.processing = text(&meta)?,

@@ -106,6 +106,7 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
     let ElementAttributes {
         name,
         aliases,
+        other_names,
         group,
         ports,
         processing,
@@ -125,10 +126,18 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
     let phase = format_ident!("{}", attributes.phase);
     let shards = format_ident!("{}", attributes.shards);
     let flows = format_ident!("{}", attributes.flows);
+    let other_names = other_names.as_ref().map_or_else(
+        || quote!(&[]),
+        |names| {
+            let names = format_ident!("{names}");
+            quote!(&#names)
+        },
+    );
     quote! {
         ::element::ClassInfo {
             name: #name,
             aliases: &[#(#aliases),*],
+            other_names: #other_names,
             group: #group,
             ports: #ports,
             processing: #processing,

@@ -9,6 +9,7 @@ use crate::contract::{DynElement, Element};
 use crate::error::SetupError;
 use crate::handler::{Handler, HandlerHead};
 use crate::handler_info::HandlerInfo;
+use crate::other_name::OtherName;
 
 /// A class that a registry can create elements of.
 #[derive(Clone, Copy)]
@@ -30,6 +31,7 @@ pub static UNKNOWN_CLASS: Class = Class {
     info: &ClassInfo {
         name: "unknown",
         aliases: &[],
+        other_names: &[],
         group: "",
         ports: "-/-",
         processing: "a/a",
@@ -103,9 +105,14 @@ impl Class {
         core::ptr::eq(self.info, UNKNOWN_CLASS.info)
     }
 
-    /// Whether `name` is its name or an alias.
+    /// Whether `name` is its name, an alias, or its name in configurations for other programs.
     pub fn has_name(&self, name: &str) -> bool {
-        self.info.name == name || self.info.aliases.contains(&name)
+        self.info.name == name || self.info.aliases.contains(&name) || self.other_name(name).is_some()
+    }
+
+    /// What arguments under the name `name` mean; `None` if they are those of the class.
+    pub fn other_name(&self, name: &str) -> Option<&'static OtherName> {
+        self.info.other_names.iter().find(|other| other.name == name)
     }
 }
 

@@ -3,6 +3,7 @@
 use reason::Reason;
 
 use crate::fate::Fate;
+use crate::other_name::OtherName;
 
 /// When an element is configured and initialised, relative to the others. The phases are those of Click's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +85,8 @@ pub struct ClassInfo {
     pub name: &'static str,
     /// Click's other names for it.
     pub aliases: &'static [&'static str],
+    /// Its names in configurations for other programs, with other arguments.
+    pub other_names: &'static [OtherName],
     /// The group in the reference and the folder of its file.
     pub group: &'static str,
     /// Inputs/outputs in Click's notation: `1/1`, `1/1-2`, `-/=`.

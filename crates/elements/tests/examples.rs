@@ -104,7 +104,8 @@ fn names_are_unique_and_files_are_named_after_them() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut names = BTreeSet::new();
     for class in classes() {
-        for name in [class.info.name].iter().chain(class.info.aliases) {
+        let others = class.info.other_names.iter().map(|other| &other.name);
+        for name in [class.info.name].iter().chain(class.info.aliases).chain(others) {
             assert!(names.insert(*name), "{name} is there twice");
         }
         let (group, file) = (class.info.group, class.info.name.to_lowercase() + ".rs");

@@ -9,6 +9,9 @@ use sandboxes::{TIMEOUT, check, exchange, in_each, install, read, settings, unti
 use std::time::{Duration, Instant};
 
 const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
+/// The same with the names of DPDK. A port number of DPDK is the number of a port of the box.
+const FORWARD_DPDK: &str =
+    "FromDPDKDevice(0, N_QUEUES 2) -> EnsureDPDKBuffer -> c :: Counter -> ToDPDKDevice(1, BLOCKING true);";
 
 fn frame(number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
@@ -16,10 +19,10 @@ fn frame(number: u32) -> Vec<u8> {
 
 #[test]
 fn packets_pass_through_a_box() {
-    for slots in [64, 1024] {
+    for (slots, config) in [(64, FORWARD), (1024, FORWARD), (256, FORWARD_DPDK)] {
         in_each(&settings(2, slots), |platform, mut sandbox| {
             sandbox.start().unwrap();
-            install(&mut sandbox, "", FORWARD);
+            install(&mut sandbox, "", config);
             let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
             let packets: Vec<_> = (0..3_000).map(frame).collect();
             let received = exchange(&sandbox.doorbell(), &mut to, &mut from, &packets);

@@ -42,15 +42,17 @@ impl RouterState {
         options: Options,
         pool: Option<Pool>,
     ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let mut problems = Vec::new();
-        registry.name_classes(&mut graph);
-        let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
+        let mut problems = registry.name_classes(&mut graph);
+        let mut errors = Vec::new();
+        let hookup = hook_up(&graph, &registry, &mut errors);
+        if let Some(hookup) = &hookup {
+            sharding::check(&graph, hookup, &options, &mut errors);
+        }
+        let has_failed = !errors.is_empty();
+        problems.append(&mut errors);
+        let Some(hookup) = hookup.filter(|_| !has_failed) else {
             return Err(problems);
         };
-        sharding::check(&graph, &hookup, &options, &mut problems);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
         environment.prepare();
         let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
         state.configure(&mut problems);

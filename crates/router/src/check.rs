@@ -96,11 +96,11 @@ fn check_graph(
     registry: Registry,
     environment: Rc<dyn Environment>,
 ) -> Vec<Diagnostic> {
-    let mut problems = Vec::new();
-    registry.name_classes(&mut graph);
+    let mut problems = registry.name_classes(&mut graph);
+    let named = problems.len();
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
-    for problem in &mut problems {
+    for problem in problems.iter_mut().skip(named) {
         let is_meant =
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;

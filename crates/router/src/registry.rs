@@ -1,6 +1,9 @@
 //! The classes that a router can create elements of.
 
-use click_lang::Graph;
+use alloc::format;
+use alloc::vec::Vec;
+
+use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity};
 use element::Class;
 
 /// Classes by group. A router receives its registry and names no class itself.
@@ -20,18 +23,36 @@ impl Registry {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The class with this name or alias.
+    /// The class with this name, by its own name or another one.
     pub fn find(&self, name: &str) -> Option<&'static Class> {
         self.classes().find(|class| class.has_name(name))
     }
 
-    /// Replaces aliases in element declarations by the class's own name, which messages and handlers show.
-    pub(crate) fn name_classes(&self, graph: &mut Graph) {
+    /// Replaces other names of classes in element declarations by the class's own name, which messages and handlers
+    /// show, and translates arguments that belong to such a name. Returns warnings about arguments without effect.
+    pub(crate) fn name_classes(&self, graph: &mut Graph) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
         for element in &mut graph.elements {
-            if let Some(class) = self.find(&element.class).filter(|class| class.info.name != element.class) {
-                element.class = class.info.name.into();
+            let Some(class) = self.find(&element.class).filter(|class| class.info.name != element.class)
+            else {
+                continue;
+            };
+            if let Some(other) = class.other_name(&element.class) {
+                let is_required = class.info.arguments().any(|argument| argument.required);
+                let (config, warnings) = other.translate(&element.config, is_required);
+                let mut finder = ArgumentFinder::new(element);
+                for (argument, message) in warnings {
+                    let location = finder.find(&argument).unwrap_or_else(|| element.location.clone());
+                    let message = format!("{} ‘{}’: {message}", element.class, element.name);
+                    found.push(Diagnostic::new(Severity::Warning, location, message));
+                }
+                if config != element.config {
+                    (element.config, element.is_verbatim) = (config, false);
+                }
             }
+            element.class = class.info.name.into();
         }
+        found
     }
 
     /// Whether there is a class called `name`.

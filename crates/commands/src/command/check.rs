@@ -10,9 +10,10 @@ use click_lang::{ArgumentFinder, Diagnostic, Element, Severity};
 use crate::color;
 use crate::configuration::{self, registry};
 use crate::diagnostic_printer;
-use crate::environment::ProcessEnvironment;
+use crate::environment::{self, Binding, ProcessEnvironment};
 use crate::error::CommandError;
 use crate::number_format::count;
+use crate::output;
 use crate::source::{Source, SourceText};
 
 /// Check configurations for errors.
@@ -28,6 +29,12 @@ pub(crate) struct Arguments {
     /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
     expression: Option<String>,
+    /// Use the addresses of an interface for a device name of the configuration, as `run` does. May be repeated.
+    #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
+    device: Vec<Binding>,
+    /// Print a line for each configuration: whether it is accepted, or which classes and what else it lacks.
+    #[arg(long, conflicts_with = "json")]
+    brief: bool,
     /// Print JSON: a list of diagnostics.
     #[arg(long)]
     json: bool,
@@ -53,6 +60,7 @@ impl Arguments {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    environment::bind(&arguments.device);
     let (sources, parameters) = arguments.sources();
     let (mut worst, mut all) = (0, Vec::new());
     for source in sources {
@@ -67,16 +75,47 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         let (elements, found) = check(&text, &parameters);
         let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         worst = worst.max(u8::from(errors > 0));
-        if !arguments.json {
+        if arguments.brief {
+            output::text(&format!("{}: {}\n", text.name, brief(&found)));
+        } else if !arguments.json {
             print(&text, elements, &found, errors);
         }
         all.extend(found);
     }
     if arguments.json {
         let entries: Vec<_> = all.iter().map(diagnostic_printer::JsonDiagnostic::new).collect();
-        crate::output::json(&entries);
+        output::json(&entries);
     }
     Ok(ExitCode::from(worst))
+}
+
+/// What keeps a configuration from running, in a line.
+fn brief(found: &[Diagnostic]) -> String {
+    let (mut classes, mut others) = (Vec::new(), Vec::new());
+    for diagnostic in found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+        let message = diagnostic.message.as_str();
+        let undeclared = message.strip_prefix("undeclared element ");
+        // Classes begin with a capital letter.
+        let class = message.strip_prefix("unknown element class ").or(undeclared);
+        let class = class.map(|name| name.trim_matches(['‘', '’']));
+        match class.filter(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) {
+            Some(class) => classes.push(class),
+            None => others.push(message.lines().next().unwrap_or_default()),
+        }
+    }
+    classes.sort_unstable();
+    classes.dedup();
+    let mut parts = Vec::new();
+    if !classes.is_empty() {
+        parts.push(format!("no class {}", classes.join(", ")));
+    }
+    if let Some((first, rest)) = others.split_first() {
+        parts.push((*first).to_string());
+        if !rest.is_empty() {
+            parts.push(count(rest.len() as u64, "other error"));
+        }
+    }
+    if parts.is_empty() { "accepted".into() } else { parts.join("; ") }
 }
 
 /// The number of elements in a configuration, and its diagnostics.

@@ -39,7 +39,7 @@ fn names(current: &OsStr) -> Vec<CompletionCandidate> {
 #[derive(Serialize)]
 struct Entry {
     name: &'static str,
-    aliases: &'static [&'static str],
+    aliases: Vec<&'static str>,
     group: &'static str,
     summary: &'static str,
     description: &'static str,
@@ -103,7 +103,12 @@ impl Entry {
         };
         Entry {
             name: info.name,
-            aliases: info.aliases,
+            aliases: info
+                .aliases
+                .iter()
+                .copied()
+                .chain(info.other_names.iter().map(|other| other.name))
+                .collect(),
             group: info.group,
             summary: page.summary,
             description: page.description,

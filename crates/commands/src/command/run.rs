@@ -12,7 +12,7 @@ use router::{Options, RunEnd};
 use serde::Serialize;
 
 use crate::configuration::{self, ConfigurationArguments};
-use crate::environment::ProcessEnvironment;
+use crate::environment::{self, Binding, ProcessEnvironment};
 use crate::error::{CommandError, message};
 use crate::shards::{Engines, MAX_SHARDS, Plan};
 use crate::snapshot::Snapshot;
@@ -47,6 +47,12 @@ pub(crate) struct Arguments {
     /// Packets in a batch, from 1 to 256. Results do not depend on it.
     #[arg(long, default_value_t = router::DEFAULT_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
+    /// Use an interface for a device name of the configuration, such as a port number of DPDK. May be repeated.
+    ///
+    /// DRIVER is af_packet for an interface of this host. For ToHost and FromHost it is tap: `host=tap:tap0` is the interface of
+    /// a ToHost without a name, and `sniffers=tap:tap1` that of ToHostSniffers.
+    #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
+    device: Vec<Binding>,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -95,6 +101,7 @@ struct Row {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    environment::bind(&arguments.device);
     let (text, graph) = arguments.configuration.compile()?;
     let options = Options {
         batch: arguments.batch.into(),

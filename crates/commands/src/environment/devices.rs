@@ -11,6 +11,7 @@ use packet::{Batch, Packet, PacketType, Pool, Timestamp};
 use router::FilterInstruction;
 use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
 
+use super::bindings::{self, Driver};
 use super::descriptors::Descriptors;
 use super::files::io_error;
 use super::filter::KernelFilter;
@@ -31,7 +32,8 @@ pub(super) fn open(
     filter: Option<Vec<FilterInstruction>>,
 ) -> Result<Box<dyn Device>, IoError> {
     match request {
-        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive } => {
+        DeviceRequest::Interface { name: given, promiscuous, outbound, snap, receive, exclusive } => {
+            let name = bindings::open(given, Driver::AfPacket)?;
             let settings = PacketSocketSettings {
                 promiscuous: *promiscuous,
                 outbound: *outbound,
@@ -47,11 +49,16 @@ pub(super) fn open(
                 }
                 PacketSocket::from_descriptor(socket, settings)
             };
-            let interface = open().map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
+            let interface = open().map_err(|error| match device_error(&error, "CAP_NET_RAW") {
+                IoError::NotFound(_) | IoError::Failed(_) if name == given && bindings::is_foreign(name) => {
+                    bindings::unbound(name)
+                }
+                error => error,
+            })?;
             let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
             let socket = Rc::new(interface.socket());
             let descriptor = descriptors.register(&socket);
-            let (name, no_buffer) = (name.clone(), Cell::new(0));
+            let (name, no_buffer) = (name.to_string(), Cell::new(0));
             Ok(Box::new(InterfaceDevice {
                 interface,
                 _filter: filter,
@@ -66,7 +73,7 @@ pub(super) fn open(
         DeviceRequest::Tunnel { ethernet, name, address, link, gateway, mtu } => {
             let settings = TunnelSettings {
                 ethernet: *ethernet,
-                name: name.clone(),
+                name: bindings::open(name, Driver::Tap)?.to_string(),
                 address: *address,
                 mac: *link,
                 gateway: *gateway,

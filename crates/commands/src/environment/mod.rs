@@ -1,5 +1,6 @@
 //! The environment of a plain process: clock, files, sockets, devices of this host.
 
+mod bindings;
 mod datagrams;
 mod descriptors;
 mod devices;
@@ -15,6 +16,7 @@ mod shard;
 mod sockets;
 mod split;
 
+pub(crate) use bindings::{Binding, set as bind};
 pub(crate) use parts::Outputs;
 pub(crate) use process::ProcessEnvironment;
 pub(crate) use replay::MemoryCapture;

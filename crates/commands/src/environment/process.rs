@@ -16,7 +16,7 @@ use signal_hook::SigId;
 use super::descriptors::Descriptors;
 use super::replay::{MemoryCapture, Replay};
 use super::shard::{ShardLink, ShardSupport};
-use super::{devices, files, host, open_socket, sockets};
+use super::{bindings, devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// This host, as an unprivileged process sees it.
@@ -155,7 +155,7 @@ impl Environment for ProcessEnvironment {
     }
 
     fn interface(&self, name: &str) -> Option<Interface> {
-        host::interface(name)
+        host::interface(bindings::interface(name))
     }
 
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {

@@ -16,6 +16,7 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(
     name = "AverageCounter",
+    aliases = "AverageCounterMP, AverageCounterIMP",
     group = "counting",
     ports = "1/1",
     processing = "a/a",

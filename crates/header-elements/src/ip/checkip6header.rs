@@ -21,6 +21,8 @@ use packet::view::ip6::LENGTH;
 /// bad.drops = 2
 /// bad.losses = bad_source 2
 /// ```
+/// ## Differences
+/// A list of addresses may be written without quotes, as older configurations do.
 #[derive(Args)]
 #[element(
     name = "CheckIP6Header",
@@ -35,7 +37,7 @@ use packet::view::ip6::LENGTH;
     fates = "changed"
 )]
 pub struct CheckIP6HeaderArgs {
-    /// Source addresses to reject; quote a list.
+    /// Source addresses to reject.
     #[arg(position, default = "")]
     badaddrs: Sources,
     /// Offset of the header in bytes.
@@ -50,12 +52,12 @@ impl FromArgument for Sources {
     const KIND: &'static str = <SpaceSeparated<Ipv6Addr> as FromArgument>::KIND;
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Sources, ArgumentError> {
-        // Several addresses must be quoted.
-        if element::text::words(text).len() > 1 {
-            return Err(ArgumentError::Syntax);
-        }
         let list = SpaceSeparated::from_argument(&element::text::unquote(text), setup);
-        list.map(Sources).map_err(|_| ArgumentError::semantic("expects IP6ADDRESS -a "))
+        // In Click several addresses are quoted; other lists are errors of syntax.
+        list.map(Sources).map_err(|_| match element::text::words(text).len() {
+            0 | 1 => ArgumentError::semantic("expects IP6ADDRESS -a "),
+            _ => ArgumentError::Syntax,
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use element::arguments::Word;
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 
+use super::names::FROM_DEVICE;
 use crate::trace::link;
 use capture::LinkType;
 
@@ -30,7 +31,10 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// c.byte_count = 249
 /// ```
 /// ## Differences
-/// - METHOD LINUX and PCAP are the same: memory shared with the kernel.
+/// - METHOD LINUX, PCAP, NETMAP and DPDK are the same: memory shared with the kernel. The last two cause a warning.
+/// - The classes FromDPDKDevice, FromNetmapDevice, FromDPDKRing and PollDevice are this class. Each argument of theirs that
+///   has no effect causes a warning. Unlike there, the kernel also processes the packets, unless SNIFFER is false or the
+///   interface has no address.
 /// - BPF_FILTER is refused; use an IPClassifier behind the element.
 /// - With SNIFFER false, the element does not start if the rule cannot be set. As in Click, the rule covers only IPv4.
 ///   In a box SNIFFER has no effect.
@@ -42,6 +46,7 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 #[derive(Args)]
 #[element(
     name = "FromDevice",
+    other_names = "FROM_DEVICE",
     group = "devices",
     ports = "0/1-2",
     processing = "/h",
@@ -68,7 +73,7 @@ pub struct FromDeviceArgs {
     /// Pass only IP packets, with their IP header marked.
     #[arg(default = "false")]
     force_ip: bool,
-    /// LINUX or PCAP.
+    /// LINUX, PCAP, NETMAP or DPDK.
     method: Option<Word>,
     /// Older name of METHOD.
     capture: Option<Word>,
@@ -115,7 +120,7 @@ impl Element for FromDevice {
         }),
     ];
 
-    fn new(args: FromDeviceArgs, _: &mut Setup) -> Result<FromDevice, SetupError> {
+    fn new(args: FromDeviceArgs, setup: &mut Setup) -> Result<FromDevice, SetupError> {
         if !(14..=65_535).contains(&args.snaplen) {
             return Err(SetupError::new("SNAPLEN out of range"));
         }
@@ -126,9 +131,7 @@ impl Element for FromDevice {
             return Err(SetupError::new("BURST out of range"));
         }
         let method = args.method.as_ref().or(args.capture.as_ref());
-        if method.is_some_and(|method| !["LINUX", "PCAP"].contains(&&*method.0)) {
-            return Err(SetupError::new("bad METHOD"));
-        }
+        super::check_method(method, setup)?;
         if args.encap.as_ref().is_some_and(|name| link::parse(&name.0) != Some(LinkType::ETHERNET)) {
             return Err(SetupError::new("bad encapsulation type"));
         }

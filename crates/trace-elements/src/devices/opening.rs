@@ -1,5 +1,6 @@
 //! Opening of devices and reporting of their errors.
 
+use element::arguments::Word;
 use element::prelude::*;
 use element::{Device, DeviceRequest, IoError};
 
@@ -16,4 +17,18 @@ pub(super) fn report(cx: &Context, device: &str, result: Result<(), IoError>, la
         cx.log(&format!("{class}({device}): {error}"));
     }
     *last = error.or_else(|| last.take());
+}
+
+/// Checks how a device is to be opened: there is only one way.
+pub(super) fn check_method(method: Option<&Word>, setup: &mut Setup) -> Result<(), SetupError> {
+    match method.map(|method| &*method.0) {
+        None | Some("LINUX" | "PCAP") => Ok(()),
+        Some(other @ ("NETMAP" | "DPDK")) => {
+            let problem =
+                format!("METHOD {other} has no effect here: the interface is opened as with METHOD LINUX");
+            setup.warn_about(other, problem);
+            Ok(())
+        }
+        Some(_) => Err(SetupError::new("bad METHOD")),
+    }
 }

@@ -6,6 +6,8 @@ use element::arguments::Word;
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, Direction, IoError, Signal};
 
+use super::names::TO_DEVICE;
+
 /// The timer of the next attempt.
 const RETRY_TIMER: usize = 0;
 /// Maximum time between attempts, in microseconds.
@@ -29,11 +31,15 @@ const MAX_RETRY_DELAY: i64 = 256;
 /// received.count = 3
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: a packet socket. Packets may also be pushed. A task run pulls as many packets as
-/// the device accepts per call (64 for an interface), even if BURST is lower.
+/// METHOD LINUX, PCAP, NETMAP and DPDK are the same: a packet socket. The last two cause a warning. Packets may also be
+/// pushed. A task run pulls as many packets as the device accepts per call (64 for an interface), even if BURST is lower.
+///
+/// The classes ToDPDKDevice, ToNetmapDevice and ToDPDKRing are this class. Each argument of theirs that has no effect
+/// causes a warning.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
+    other_names = "TO_DEVICE",
     group = "devices",
     ports = "1/0-2",
     processing = "a/h",
@@ -53,7 +59,7 @@ pub struct ToDeviceArgs {
     /// Log pauses.
     #[arg(default = "false")]
     debug: bool,
-    /// LINUX or PCAP.
+    /// LINUX, PCAP, NETMAP or DPDK.
     method: Option<Word>,
     /// Maximum packets per task run.
     #[arg(default = "1")]
@@ -95,16 +101,14 @@ impl Element for ToDevice {
         }),
     ];
 
-    fn new(args: ToDeviceArgs, _: &mut Setup) -> Result<ToDevice, SetupError> {
+    fn new(args: ToDeviceArgs, setup: &mut Setup) -> Result<ToDevice, SetupError> {
         if args.devname.is_empty() {
             return Err(SetupError::new("interface not set"));
         }
         if args.burst <= 0 {
             return Err(SetupError::new("bad BURST"));
         }
-        if args.method.as_ref().is_some_and(|method| !["LINUX", "PCAP"].contains(&&*method.0)) {
-            return Err(SetupError::new("bad METHOD"));
-        }
+        super::check_method(args.method.as_ref(), setup)?;
         let (waiting, signal) = (Batch::default(), Signal::BUSY);
         Ok(ToDevice {
             args,

@@ -1,12 +1,21 @@
 //! `ToHost`: sends frames to the host's kernel.
 
-use element::IoError;
+use core::any::Any;
+use core::cell::RefCell;
+
+use element::arguments::Word;
 use element::prelude::*;
+use element::{DeviceRequest, IoError};
 
 use super::fromhost::SharedInterface;
+use super::names::TO_HOST;
 use super::tunnel::ETHERNET_LENGTH;
 
 /// Sends Ethernet frames to the host's kernel through the interface of the FromHost with the same DEVNAME.
+///
+/// Without DEVNAME, it uses the interface of the only FromHost. If there is none, it opens the device `host`, and with
+/// SNIFFERS the device `sniffers`: an interface for programs such as tcpdump. `clickbox run --device host=tap:tap0` says
+/// which interfaces these are. Frames that the kernel sends to them are not read.
 ///
 /// The kernel accepts frames for the interface's Ethernet address and broadcasts. Frames without a complete Ethernet
 /// header are dropped as `too_short`, and frames that cannot be written as `not_sent`.
@@ -25,9 +34,12 @@ use super::tunnel::ETHERNET_LENGTH;
 /// arp.responses = 1
 /// to.drops = 0
 /// ```
+/// ## Differences
+/// The class ToHostSniffers, and SNIFFERS, are those of Click in the Linux kernel. TYPE must be ETHER.
 #[derive(Args)]
 #[element(
     name = "ToHost",
+    other_names = "TO_HOST",
     group = "devices",
     ports = "1/0",
     processing = "h/",
@@ -39,11 +51,23 @@ use super::tunnel::ETHERNET_LENGTH;
 pub struct ToHostArgs {
     /// Name of the interface.
     #[arg(position)]
-    devname: String,
+    devname: Option<String>,
+    /// Send the frames only to programs that watch the interface `sniffers`.
+    #[arg(default = "false")]
+    sniffers: bool,
+    /// Kind of the packets: ETHER.
+    r#type: Option<Word>,
 }
+
+/// The device without a FromHost.
+const HOST: &str = "host";
+/// The device of SNIFFERS.
+const SNIFFERS: &str = "sniffers";
 
 pub struct ToHost {
     name: String,
+    /// Whether the interface of the only FromHost is meant.
+    any: bool,
     shared: Option<Rc<SharedInterface>>,
     drops: u64,
     last_error: Option<IoError>,
@@ -57,20 +81,48 @@ impl Element for ToHost {
     ];
 
     fn new(args: ToHostArgs, _: &mut Setup) -> Result<ToHost, SetupError> {
-        Ok(ToHost { name: args.devname, shared: None, drops: 0, last_error: None })
+        if args.r#type.is_some_and(|kind| kind.0 != "ETHER") {
+            return Err(SetupError::argument("TYPE", "only ETHER is possible"));
+        }
+        let any = args.devname.is_none() && !args.sniffers;
+        let name = match args.devname {
+            Some(name) if !args.sniffers => name,
+            _ => if args.sniffers { SNIFFERS } else { HOST }.to_string(),
+        };
+        Ok(ToHost { name, any, shared: None, drops: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
-        let mut interfaces = (0..runtime.element_count())
-            .filter_map(|element| runtime.export(element)?.downcast::<SharedInterface>().ok());
-        self.shared = interfaces.find(|shared| shared.name == self.name);
+        let interfaces: Vec<_> = (0..runtime.element_count())
+            .filter_map(|element| runtime.export(element)?.downcast::<SharedInterface>().ok())
+            .collect();
+        let named = interfaces.iter().find(|shared| shared.name == self.name);
+        let mut others = interfaces.iter().filter(|shared| shared.name != SNIFFERS);
+        let only = others.next().filter(|_| self.any && others.next().is_none());
+        self.shared = named.or(only).cloned();
+        if self.shared.is_none() && [HOST, SNIFFERS].contains(&&*self.name) {
+            let request = DeviceRequest::Tunnel {
+                ethernet: true,
+                name: self.name.clone(),
+                address: None,
+                link: None,
+                gateway: None,
+                mtu: 0,
+            };
+            let device = RefCell::new(super::open(cx, &self.name, &request)?);
+            self.shared = Some(Rc::new(SharedInterface { name: self.name.clone(), device }));
+        }
         if self.shared.is_none() {
             let name = &self.name;
             let problem = format!("ToHost({name}) requires an initialized FromHost with the same dev_name");
             return Err(SetupError::new(problem));
         }
         Ok(())
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        self.shared.clone().map(|shared| shared as Rc<dyn Any>)
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {

@@ -2,9 +2,22 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use element::OtherName;
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
+
+/// The element of FastClick that sets the size of DPDK's memory.
+static NAMES: [OtherName; 1] = [OtherName {
+    name: "DPDKInfo",
+    positions: &["NB_MBUF"],
+    ignored: &[(
+        "NB_MBUF NB_SOCKET_MBUF MBUF_SIZE MBUF_CACHE_SIZE RX_PTHRESH RX_HTHRESH RX_WTHRESH TX_PTHRESH TX_HTHRESH \
+         TX_WTHRESH MEMPOOL_PREFIX DEF_RING_NDESC DEF_BURST_SIZE RING_SIZE RING_POOL_CACHE_SIZE RING_PRIV_DATA_SIZE",
+        "there is no memory of DPDK",
+    )],
+    ..OtherName::NONE
+}];
 
 /// Accepts the packet alignment notes that the tool `click-align` writes. They have no effect.
 ///
@@ -20,6 +33,7 @@ use element::text;
 #[derive(Args)]
 #[element(
     name = "AlignmentInfo",
+    other_names = "NAMES",
     group = "information",
     ports = "0/0",
     phase = "information",

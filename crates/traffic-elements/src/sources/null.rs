@@ -1,6 +1,16 @@
 //! `Null`: passes packets unchanged.
 
+use element::OtherName;
 use element::prelude::*;
+
+/// The element of FastClick that copies packets into buffers of DPDK.
+static NAMES: [OtherName; 1] = [OtherName {
+    name: "EnsureDPDKBuffer",
+    positions: &["FORCE_COPY", "EXTRA_HEADROOM"],
+    ignored: &[("FORCE_COPY EXTRA_HEADROOM FAIL", "packets are not copied")],
+    remark: "passes packets unchanged: they need no buffers of DPDK here",
+    ..OtherName::NONE
+}];
 
 /// Passes packets unchanged.
 /// ```click
@@ -12,6 +22,7 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(
     name = "Null",
+    other_names = "NAMES",
     group = "sources",
     ports = "1/1",
     processing = "a/a",

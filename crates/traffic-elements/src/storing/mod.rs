@@ -13,6 +13,7 @@ mod queue;
 mod quicknotequeue;
 mod ratedpull;
 mod ratedunqueue;
+mod replayunqueue;
 mod simplequeue;
 mod stored;
 mod threadsafequeue;
@@ -33,6 +34,7 @@ pub use notifierqueue::NotifierQueue;
 pub use queue::Queue;
 pub use quicknotequeue::QuickNoteQueue;
 pub use ratedunqueue::RatedUnqueue;
+pub use replayunqueue::ReplayUnqueue;
 pub use simplequeue::SimpleQueue;
 pub use threadsafequeue::ThreadSafeQueue;
 pub use timedunqueue::TimedUnqueue;
@@ -53,4 +55,5 @@ element::classes![
     Burster,
     DelayUnqueue,
     LinkUnqueue,
+    ReplayUnqueue,
 ];

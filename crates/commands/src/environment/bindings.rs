@@ -1,0 +1,151 @@
+//! The table that binds device names of a configuration to interfaces of this host: `--device 0=af_packet:eth0`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use element::IoError;
+
+/// What an interface is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    AfPacket,
+    Tap,
+}
+
+/// A device name of a configuration, and the interface that it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Binding {
+    name: String,
+    driver: Driver,
+    interface: String,
+}
+
+/// Why a binding is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BindingError {
+    /// It does not have the form.
+    Form,
+    /// There is no driver of this name here.
+    Driver(String),
+}
+
+impl fmt::Display for BindingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindingError::Form => f.write_str(
+                "expected NAME=DRIVER:INTERFACE, for example 0=af_packet:eth0, or host=tap:tap0 for ToHost",
+            ),
+            BindingError::Driver(driver) => {
+                write!(
+                    f,
+                    "there is no driver {driver}: use af_packet for an interface, or tap for ToHost and FromHost"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for BindingError {}
+
+impl FromStr for Binding {
+    type Err = BindingError;
+
+    fn from_str(text: &str) -> Result<Binding, BindingError> {
+        let (name, device) = text.split_once('=').ok_or(BindingError::Form)?;
+        let (driver, interface) = device.split_once(':').ok_or(BindingError::Form)?;
+        if name.is_empty() || interface.is_empty() {
+            return Err(BindingError::Form);
+        }
+        let driver = match driver {
+            "af_packet" => Driver::AfPacket,
+            "tap" => Driver::Tap,
+            other => return Err(BindingError::Driver(other.into())),
+        };
+        Ok(Binding { name: name.into(), driver, interface: interface.into() })
+    }
+}
+
+/// The table of this process, which all its environments and shards use.
+static BINDINGS: OnceLock<Vec<Binding>> = OnceLock::new();
+
+/// Sets the table. A command calls it before it builds an environment.
+pub(crate) fn set(bindings: &[Binding]) {
+    // A process runs one command.
+    let _ = BINDINGS.set(bindings.to_vec());
+}
+
+fn find(name: &str) -> Option<&'static Binding> {
+    // The last one wins, as for other options.
+    BINDINGS.get()?.iter().rev().find(|binding| binding.name == name)
+}
+
+/// The interface whose addresses a name of a configuration stands for: itself if it is bound to none. A number is a
+/// number wherever an address may be left out, such as the output of a route.
+pub(super) fn interface(name: &str) -> &str {
+    find(name)
+        .filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(name, |binding| &binding.interface)
+}
+
+/// The interface to open with `driver` for a device of a configuration.
+pub(super) fn open(name: &str, driver: Driver) -> Result<&str, IoError> {
+    match find(name) {
+        Some(binding) if binding.driver == driver => Ok(&binding.interface),
+        Some(binding) => {
+            let needed = if driver == Driver::Tap { "tap" } else { "af_packet" };
+            Err(IoError::Failed(format!(
+                "the element needs the driver {needed}: use --device {name}={needed}:{}",
+                binding.interface
+            )))
+        }
+        // ToHost without a FromHost: these names stand for no interface of their own.
+        None if driver == Driver::Tap && (name == "host" || name == "sniffers") => {
+            Err(IoError::NotFound(format!(
+                "no interface leads to the host: add a FromHost, or use `clickbox run` with --device {name}=tap:tap0"
+            )))
+        }
+        None => Ok(name),
+    }
+}
+
+/// Whether a name is one of DPDK or netmap rather than an interface's: a port number, a PCI address or a name with a scheme.
+pub(super) fn is_foreign(name: &str) -> bool {
+    name.contains(':') || name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The error for a name that is no interface and bound to none.
+pub(super) fn unbound(name: &str) -> IoError {
+    IoError::NotFound(format!(
+        "no interface has this name: say which one it stands for, as in `clickbox run --device {name}=af_packet:eth0`; in a \
+         box, the name is the number of one of its ports"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bindings_have_a_name_a_driver_and_an_interface() {
+        let parsed: Binding = "0000:03:00.0=af_packet:eth0".parse().unwrap();
+        assert_eq!(
+            (&*parsed.name, parsed.driver, &*parsed.interface),
+            ("0000:03:00.0", Driver::AfPacket, "eth0")
+        );
+        let parsed: Binding = "host=tap:tap0".parse().unwrap();
+        assert_eq!((&*parsed.name, parsed.driver, &*parsed.interface), ("host", Driver::Tap, "tap0"));
+        for bad in ["", "0", "0=eth0", "=af_packet:eth0", "0=af_packet:"] {
+            assert_eq!(bad.parse::<Binding>().unwrap_err(), BindingError::Form, "{bad}");
+        }
+        assert_eq!("0=af_xdp:eth0".parse::<Binding>().unwrap_err(), BindingError::Driver("af_xdp".into()));
+    }
+
+    #[test]
+    fn names_of_dpdk_are_told_from_interfaces() {
+        for (name, expected) in [("0", true), ("0000:03:00.0", true), ("netmap:eth5", true), ("eth0", false)]
+        {
+            assert_eq!(is_foreign(name), expected, "{name}");
+        }
+    }
+}
