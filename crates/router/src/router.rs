@@ -6,9 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph};
-use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
+use element::{DynElement, Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
+use crate::build::Parts;
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::pace::TURNS_PER_ROUND;
@@ -51,6 +52,8 @@ pub struct Router {
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
+    /// Elements of previous configurations that are freed in steps.
+    pub(crate) removed: Vec<Box<dyn DynElement>>,
 }
 
 impl Router {
@@ -61,7 +64,8 @@ impl Router {
         environment: Rc<dyn Environment>,
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (state, warnings) = RouterState::build(graph, registry, environment, options, None)?;
+        let (state, warnings) =
+            RouterState::build(graph, Parts { registry, environment, options, pool: None })?;
         Ok(Router::start(state, warnings))
     }
 
@@ -73,14 +77,15 @@ impl Router {
         options: Options,
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (state, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
+        let (state, warnings) =
+            RouterState::build(graph, Parts { registry, environment, options, pool: Some(pool) })?;
         Ok(Router::start(state, warnings))
     }
 
     /// What elements write from now on is not part of their initialization.
     fn start(state: Box<RouterState>, warnings: Vec<Diagnostic>) -> Router {
         state.watch.set(state.watch_between_calls());
-        Router { state, warnings, rounds: 0, swaps: 0 }
+        Router { state, warnings, rounds: 0, swaps: 0, removed: Vec::new() }
     }
 
     /// Warnings from the build, to be shown by the caller.
@@ -98,7 +103,7 @@ impl Router {
             if self.state.resources.environment.is_interrupted() {
                 return RunEnd::Interrupted;
             }
-            let worked = self.run_tasks();
+            let worked = self.run_tasks() | self.free_removed();
             self.run_timers();
             self.rounds = self.rounds.wrapping_add(1);
             if !worked || self.rounds.is_multiple_of(ROUNDS_PER_WAIT) {

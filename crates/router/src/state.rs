@@ -19,6 +19,7 @@ use crate::own_writes::OwnWrites;
 use crate::pace::Pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
+use crate::swap::Preparation;
 use crate::timers::Timers;
 
 /// The state of a running router.
@@ -61,6 +62,8 @@ pub(crate) struct RouterState {
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
+    /// A configuration that was written to `hotconfig` and is being prepared in steps.
+    pub(crate) preparation: RefCell<Option<Preparation>>,
 }
 
 /// Which writes that change the configuration are noticed.
