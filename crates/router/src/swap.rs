@@ -71,8 +71,12 @@ impl RouterState {
 
     /// Performs a step of the preparation. After the last one, the successor takes over between two turns.
     pub(crate) fn continue_to_prepare(&self) -> Option<Result<(), HandlerError>> {
-        let created = self.preparation.borrow_mut().as_mut()?.step()?;
-        *self.preparation.borrow_mut() = None;
+        // It is taken out meanwhile, because the last step calls elements.
+        let mut preparation = self.preparation.take()?;
+        let Some(created) = preparation.step() else {
+            *self.preparation.borrow_mut() = Some(preparation);
+            return None;
+        };
         Some(created.and_then(|created| self.let_take_over(created)))
     }
 

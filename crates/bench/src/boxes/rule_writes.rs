@@ -21,7 +21,7 @@ const FRAME: usize = 64;
 const MARGIN: Duration = Duration::from_millis(20);
 /// Time limit of a change.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
-/// A feeder that was away for longer was not scheduled: what it sees then says nothing about the box.
+/// A feeder that was away for longer was not scheduled: that time says nothing about the box, and is taken off.
 const MAX_ABSENCE: Duration = Duration::from_micros(50);
 
 /// The configuration of the box: it returns the packets that its rules allow.
@@ -142,7 +142,7 @@ fn longest_gap(port: &mut FeedPort, over: &AtomicBool) -> Result<f64, MeasureErr
         let received = port.drain()?;
         let now = Instant::now();
         if now - last_look > MAX_ABSENCE {
-            last_packet = None;
+            last_packet = last_packet.map(|last| last + (now - last_look));
         }
         last_look = now;
         if received > 0 {

@@ -55,7 +55,7 @@ impl RuleSet {
             return None;
         }
         let mut rules = RuleSet::new(language, Program::new(Vec::new(), language.layout), Vec::new(), None);
-        rules.work = Some(Box::new(Work { update: Some(RuleUpdate::new(configuration)), ..Work::default() }));
+        rules.work = Some(Box::new(Work { update: Some(RuleUpdate::new()), ..Work::default() }));
         Some(rules)
     }
 
@@ -157,9 +157,7 @@ impl LongWork for RuleSet {
             Some(rule) if count + text.len() >= MIN_LONG_CONFIGURATION => {
                 RuleUpdate::of_one(rule, text, count, self.memory)
             }
-            None if self.writes_rules(handler) && value.len() >= MIN_LONG_CONFIGURATION => {
-                RuleUpdate::new(value)
-            }
+            None if self.writes_rules(handler) && value.len() >= MIN_LONG_CONFIGURATION => RuleUpdate::new(),
             _ => return false,
         };
         let configuration = core::mem::take(value);

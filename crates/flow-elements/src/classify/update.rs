@@ -12,6 +12,9 @@ use super::split::{budget, report, report_patterns, warn_of_unused_outputs};
 /// Rules that are read in a step. Each takes some microseconds.
 const RULES_A_STEP: usize = 4;
 
+/// Bytes in which the rules are counted in a step.
+const BYTES_A_STEP: usize = 1 << 14;
+
 /// What the rules of a class are.
 pub(super) struct Language {
     pub(super) layout: Layout,
@@ -53,6 +56,8 @@ pub(super) struct RuleUpdate {
 }
 
 enum Stage {
+    /// The rules, as far as they are counted.
+    Counting(usize),
     Reading,
     Compiling(Steps<(Program, Vec<(usize, Unreachable)>)>),
 }
@@ -67,9 +72,9 @@ pub(super) struct NewRules {
 
 impl RuleUpdate {
     /// An update to the rules of a configuration.
-    pub(super) fn new(configuration: &str) -> RuleUpdate {
-        let count = 1 + configuration.bytes().filter(|byte| *byte == b',').count();
-        RuleUpdate::from_source(Source::Configuration, count, None)
+    pub(super) fn new() -> RuleUpdate {
+        let stage = Stage::Counting(1);
+        RuleUpdate { stage, ..RuleUpdate::from_source(Source::Configuration, 0, None) }
     }
 
     /// An update that replaces one of `count` rules.
@@ -104,6 +109,16 @@ impl RuleUpdate {
         setup: &mut Setup,
     ) -> Option<Result<NewRules, SetupError>> {
         match &mut self.stage {
+            Stage::Counting(count) => {
+                let rest = configuration.as_bytes().get(self.read..).unwrap_or_default();
+                let part = rest.get(..BYTES_A_STEP).unwrap_or(rest);
+                *count += part.iter().filter(|byte| **byte == b',').count();
+                self.read += part.len();
+                if part.len() == rest.len() {
+                    *self = RuleUpdate::from_source(Source::Configuration, *count, None);
+                }
+                None
+            }
             Stage::Reading => self.read_rules(language, (configuration, present), setup).err().map(Err),
             Stage::Compiling(steps) => {
                 let (program, unreachable) = steps.step()?;
