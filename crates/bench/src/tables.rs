@@ -200,13 +200,17 @@ impl Table for Memory {
 
 impl Table for RuleWrites {
     fn head() -> String {
-        format!("{:<8} {:<14} {:>12} {:>12} {:>14}", "rules", "change", "longest gap", "without", "took us")
+        let columns = ["longest gap", "least", "without", "least", "took us"];
+        columns
+            .iter()
+            .fold(format!("{:<8} {:<14}", "rules", "change"), |head, name| head + &format!(" {name:>12}"))
     }
 
     fn lines(&self) -> String {
         let line = |(change, gap): (&str, &RuleGap)| {
-            let (with, without, took) = (gap.with_us, gap.without_us, gap.took_us);
-            format!("{:<8} {change:<14} {with:>12.1} {without:>12.1} {took:>14.1}\n", self.rules)
+            let figures = [gap.with_us, gap.least_with_us, gap.without_us, gap.least_without_us, gap.took_us];
+            let start = format!("{:<8} {change:<14}", self.rules);
+            figures.iter().fold(start, |line, figure| line + &format!(" {figure:>12.1}")) + "\n"
         };
         [("rules", &self.write), ("configuration", &self.swap)].into_iter().map(line).collect()
     }

@@ -31,7 +31,8 @@ fn firewall(rules: &str) -> String {
     )
 }
 
-/// The longest times without a packet from a box, in microseconds: the medians of the runs.
+/// The longest times without a packet from a box, in microseconds: the median of the runs, and the least, in which the
+/// least else disturbed the box.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RuleGap {
     /// Without a change, in runs as long as those with one.
@@ -40,6 +41,12 @@ pub struct RuleGap {
     /// During the change.
     #[serde(serialize_with = "rounded")]
     pub with_us: f64,
+    /// The least without a change.
+    #[serde(serialize_with = "rounded")]
+    pub least_without_us: f64,
+    /// The least during the change.
+    #[serde(serialize_with = "rounded")]
+    pub least_with_us: f64,
     /// From the request of the change to its reply, under the same traffic.
     #[serde(serialize_with = "rounded")]
     pub took_us: f64,
@@ -86,7 +93,14 @@ fn gap(
         times.push(microseconds(took));
         without.push(run(bed, configuration, None, took)?.0);
     }
-    Ok(RuleGap { without_us: median(without), with_us: median(with), took_us: median(times) })
+    let least = |gaps: &[f64]| gaps.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok(RuleGap {
+        least_without_us: least(&without),
+        least_with_us: least(&with),
+        without_us: median(without),
+        with_us: median(with),
+        took_us: median(times),
+    })
 }
 
 /// Runs a new box under traffic, for `time` or during a change. Returns the longest gap in microseconds, and how long the
