@@ -1,7 +1,7 @@
 //! Writes to handlers that take so long that packets should not wait for them: they are executed in steps between batches.
 //!
 //! The writer drives them: the owner of the router, or an element that passes on a client's command. Until the last step,
-//! the element works as before.
+//! the element works as before; after a write to `hotconfig`, the whole configuration does.
 
 use alloc::string::{String, ToString};
 

@@ -18,7 +18,8 @@ use super::update::Language;
 /// match no pattern are dropped as `no_match`.
 ///
 /// The patterns run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
-/// bytes. The handler `form` says which one runs.
+/// bytes. The handler `form` says which one runs. Many patterns that are written are compiled in steps, as the rules of
+/// `IPFilter` are.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,

@@ -33,7 +33,8 @@ use super::update::Language;
 /// of the packet fails, with `!=` as well as with `==`.
 ///
 /// The expressions run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
-/// bytes. The handler `form` says which one runs.
+/// bytes. The handler `form` says which one runs. Many expressions that are written are compiled in steps, as those of
+/// `IPFilter` are.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,

@@ -12,8 +12,8 @@ use super::update::{Language, NewRules, RuleUpdate};
 
 /// Bytes of a configuration from which on it is applied in steps.
 const MIN_LONG_CONFIGURATION: usize = 512;
-/// Rules from which on they are freed in steps.
-const MIN_LONG_REMOVAL: usize = 64;
+/// Rules from which on they are compiled again, or freed, in steps.
+const MIN_LONG_RULES: usize = 64;
 
 /// The rules of an element.
 pub(super) struct RuleSet {
@@ -154,7 +154,7 @@ impl LongWork for RuleSet {
         }
         let (count, text) = (self.texts.len(), value.trim());
         let update = match self.rule_of(handler) {
-            Some(rule) if count + text.len() >= MIN_LONG_CONFIGURATION => {
+            Some(rule) if count >= MIN_LONG_RULES || text.len() >= MIN_LONG_CONFIGURATION => {
                 RuleUpdate::of_one(rule, text, count, self.memory)
             }
             None if self.writes_rules(handler) && value.len() >= MIN_LONG_CONFIGURATION => RuleUpdate::new(),
@@ -184,7 +184,7 @@ impl LongWork for RuleSet {
     }
 
     fn begin_removal(&mut self) -> bool {
-        if self.work.is_none() && self.program.rules().len() < MIN_LONG_REMOVAL {
+        if self.work.is_none() && self.program.rules().len() < MIN_LONG_RULES {
             return false;
         }
         let mut work = self.work.take().unwrap_or_default();
