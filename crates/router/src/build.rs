@@ -216,7 +216,7 @@ impl RouterState {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
             };
-            let config = node.element.config();
+            let config = self.graph.elements.get(index).map_or("", |element| &element.config);
             let mut setup = Setup::new(
                 &node.element.name,
                 node.element.ports,
@@ -226,10 +226,10 @@ impl RouterState {
             setup.checking = check.is_some();
             setup.threads = self.options.threads;
             setup.shard = self.options.shard;
-            let begun = if in_steps { node.class.begin(&config) } else { None };
+            let begun = if in_steps { node.class.begin(config) } else { None };
             let mut created = match begun {
-                Some(object) => create_in_steps(object, &config, &mut setup).await,
-                None => node.class.create(Arguments::new(&config), &mut setup),
+                Some(object) => create_in_steps(object, config, &mut setup).await,
+                None => node.class.create(Arguments::new(config), &mut setup),
             };
             unbatched |= setup.unbatched;
             if setup.unbatched && created.is_ok() {
