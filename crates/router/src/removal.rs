@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use element::DynElement;
 
-use crate::router::Router;
 use crate::state::RouterState;
 
 impl RouterState {
@@ -26,16 +25,4 @@ pub(crate) fn continue_removal(elements: &mut Vec<Box<dyn DynElement>>) -> bool 
         elements.pop();
     }
     elements.is_empty()
-}
-
-impl Router {
-    /// Performs a step of the removal of elements of previous configurations. Returns whether there was one.
-    #[inline]
-    pub(crate) fn free_removed(&mut self) -> bool {
-        let is_any = !self.removed.is_empty();
-        if is_any {
-            continue_removal(&mut self.removed);
-        }
-        is_any
-    }
 }

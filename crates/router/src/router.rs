@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::pace::TURNS_PER_ROUND;
 use crate::registry::Registry;
+use crate::removal::continue_removal;
 use crate::state::{RouterState, Watch};
 
 /// The Click version whose language and handlers are implemented.
@@ -126,6 +127,16 @@ impl Router {
         self.state.resources.clock.refresh();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
         self.run(span.map(|span| self.state.resources.steady() + span))
+    }
+
+    /// Performs a step of the removal of elements of previous configurations. Returns whether there was one.
+    #[inline]
+    pub(crate) fn free_removed(&mut self) -> bool {
+        let is_any = !self.removed.is_empty();
+        if is_any {
+            continue_removal(&mut self.removed);
+        }
+        is_any
     }
 
     /// Asks the element that manages the driver, if there is one, whether to continue.

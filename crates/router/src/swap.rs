@@ -15,20 +15,8 @@ use crate::build::{Built, Parts};
 use crate::diagnostics::error;
 use crate::options::Options;
 use crate::router::{Router, clean_up};
-use crate::state::RouterState;
+use crate::state::{Created, RouterState};
 use crate::steps::{Steps, complete, pause};
-
-/// A configuration that is compiled, and whose elements are created, in steps.
-pub(crate) type Preparation = Steps<Result<Created, HandlerError>>;
-
-/// A configuration whose elements are created.
-pub(crate) struct Created {
-    state: Box<RouterState>,
-    /// Warnings of the compiler.
-    warnings: Vec<Diagnostic>,
-    /// Warnings of the elements.
-    problems: Vec<Diagnostic>,
-}
 
 impl RouterState {
     /// What a second router is made with, so that it can take over: the same packet pool. `source` is its configuration text.
