@@ -175,8 +175,8 @@ fn a_control_connection_replaces_a_long_configuration_in_steps() {
     };
     let (wrong, new) = (config("allow nonsense"), config("deny all"));
     let (answer, running) = written(&mut connection, &wrong);
-    assert!(answer.starts_with("520-Write handler 'hotconfig' error\r\n"), "{answer}");
-    assert!(answer.contains("pattern 1000: empty term near ‘nonsense’"), "{answer}");
+    assert!(answer.starts_with("520-Write handler 'hotconfig' error:\r\n"), "{answer}");
+    assert!(answer.contains("pattern 1000: empty term near 'nonsense'"), "{answer}");
     assert_eq!(running, Some(config("allow all")));
     // The new configuration has the connection, and serves its later commands.
     let (answer, running) = written(&mut connection, &new);
