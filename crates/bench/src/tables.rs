@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleWrites, State, StateRow, SteeringRate,
-    SteeringResults, Times,
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleGap, RuleWrites, State, StateRow,
+    SteeringRate, SteeringResults, Times,
 };
 use serde::Serialize;
 
@@ -200,12 +200,19 @@ impl Table for Memory {
 
 impl Table for RuleWrites {
     fn head() -> String {
-        format!("{:<8} {:>12} {:>12} {:>14}", "rules", "longest gap", "without", "write took us")
+        let columns = ["longest gap", "least", "without", "least", "took us"];
+        columns
+            .iter()
+            .fold(format!("{:<8} {:<14}", "rules", "change"), |head, name| head + &format!(" {name:>12}"))
     }
 
     fn lines(&self) -> String {
-        let (rules, with, without, took) = (self.rules, self.with_us, self.without_us, self.write_us);
-        format!("{rules:<8} {with:>12.1} {without:>12.1} {took:>14.1}\n")
+        let line = |(change, gap): (&str, &RuleGap)| {
+            let figures = [gap.with_us, gap.least_with_us, gap.without_us, gap.least_without_us, gap.took_us];
+            let start = format!("{:<8} {change:<14}", self.rules);
+            figures.iter().fold(start, |line, figure| line + &format!(" {figure:>12.1}")) + "\n"
+        };
+        [("rules", &self.write), ("configuration", &self.swap)].into_iter().map(line).collect()
     }
 }
 

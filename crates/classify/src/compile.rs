@@ -7,6 +7,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
+use crate::cover::Unreachable;
 use crate::diagram::Diagram;
 use crate::expression::{DROP, Expression, Rule};
 use crate::index::Index;
@@ -42,10 +43,10 @@ impl<T> Steps<T> {
     }
 }
 
-/// Frees rules in steps.
+/// Frees a long list of rules, or of texts, in steps.
 #[must_use]
-pub fn free_in_steps(rules: Vec<Rule>) -> Steps<()> {
-    Steps(Box::pin(async move { Pace::new().free(rules).await }))
+pub fn free_in_steps<T: 'static>(list: Vec<T>) -> Steps<()> {
+    Steps(Box::pin(async move { Pace::new().free(list).await }))
 }
 
 impl Program {
@@ -63,14 +64,21 @@ impl Program {
     }
 
     /// Like [`with_budget`](Self::with_budget), in steps. The program has no memory that only
-    /// [`unreachable`](Self::unreachable) needs.
+    /// [`unreachable`](Self::unreachable) needs; the result of that is found before, if it is wanted.
     #[must_use]
-    pub fn in_steps(rules: Vec<Rule>, layout: Layout, budget: usize) -> Steps<Self> {
+    pub fn in_steps(
+        rules: Vec<Rule>,
+        layout: Layout,
+        budget: usize,
+        wants_unreachable: bool,
+    ) -> Steps<(Self, Vec<(usize, Unreachable)>)> {
         Steps(Box::pin(async move {
             let pace = Pace::new();
             let mut program = compile(rules, layout, budget, &pace).await;
+            let unreachable =
+                if wants_unreachable { program.find_unreachable(&pace).await } else { Vec::new() };
             program.discard(&pace).await;
-            program
+            (program, unreachable)
         }))
     }
 

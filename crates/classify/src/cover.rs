@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::index::Index;
+use crate::pace::{Pace, complete};
 use crate::program::Program;
 use crate::slots::NONE;
 use crate::terms::Term;
@@ -31,17 +32,32 @@ impl Program {
     /// in a rule set whose rules overlap so much that the search takes too long.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, Unreachable)> {
-        let mut terms: Vec<(u32, &Term)> = self.slots.iter().flatten().collect();
-        terms.sort_by_key(|(rule, _)| *rule);
+        complete(self.find_unreachable(&Pace::new()))
+    }
+
+    pub(crate) async fn find_unreachable(&self, pace: &Pace) -> Vec<(usize, Unreachable)> {
         let mut covered: Vec<Option<Option<u32>>> = vec![None; self.rules.len()];
+        // The terms by their rules, each as the numbers of its rule and its slot.
+        let mut terms = Vec::with_capacity(self.slots.len());
+        for (slot, entry) in self.slots.iter().enumerate() {
+            pace.spend(1).await;
+            terms.extend(entry.as_ref().map(|(rule, _)| u128::from(*rule) << 64 | slot as u128));
+        }
+        pace.sort(&mut terms).await;
         let mut steps = MAX_COVER_STEPS * terms.len();
-        for group in terms.chunk_by(|a, b| a.0 == b.0) {
+        for group in terms.chunk_by(|a, b| a >> 64 == b >> 64) {
             if steps == 0 {
                 break;
             }
-            let covers = group.iter().map(|(rule, term)| self.cover(*rule, term, &mut steps));
-            let last = covers.reduce(|a, b| Some(a?.max(b?))).flatten();
-            covered[group[0].0 as usize] = Some(last);
+            let mut last: Option<Option<u32>> = None;
+            for number in group {
+                let Some((rule, term)) = self.slots.get(*number as u64 as usize) else { continue };
+                let before = steps;
+                let cover = self.cover(rule, term, &mut steps);
+                pace.spend(self.first_rules.len() + 2 * (before - steps)).await;
+                last = Some(last.map_or(cover, |last| Some(last?.max(cover?))));
+            }
+            covered[(group[0] >> 64) as usize] = Some(last.flatten());
         }
         let describe = |rule: usize| {
             if self.fallback != NONE && rule > self.fallback as usize {

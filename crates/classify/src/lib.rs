@@ -49,5 +49,5 @@ pub use filter::{
 };
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
-pub use pattern::{PatternError, PatternErrorKind, pattern_rules};
+pub use pattern::{PatternError, PatternErrorKind, pattern_rule, pattern_rules};
 pub use program::{Layout, Program, Strategy, Summary};

@@ -64,15 +64,20 @@ impl core::error::Error for PatternError {}
 pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternError>) {
     let (mut rules, mut problems) = (Vec::with_capacity(patterns.len()), Vec::new());
     for (index, text) in patterns.iter().enumerate() {
-        let mut reader = Reader { rest: text.as_ref().as_bytes(), found: Vec::new() };
-        let condition = match text.as_ref() {
-            "-" => Expression::All(Vec::new()),
-            _ => reader.clauses(),
-        };
-        problems.extend(reader.found.into_iter().map(|kind| PatternError { pattern: index, kind }));
-        rules.push(Rule { output: u32::try_from(index).ok(), condition });
+        rules.push(pattern_rule(index, text.as_ref(), &mut problems));
     }
     (rules, problems)
+}
+
+/// Parses one pattern: that with this number. Adds problems to `problems`.
+pub fn pattern_rule(number: usize, pattern: &str, problems: &mut Vec<PatternError>) -> Rule {
+    let mut reader = Reader { rest: pattern.as_bytes(), found: Vec::new() };
+    let condition = match pattern {
+        "-" => Expression::All(Vec::new()),
+        _ => reader.clauses(),
+    };
+    problems.extend(reader.found.into_iter().map(|kind| PatternError { pattern: number, kind }));
+    Rule { output: u32::try_from(number).ok(), condition }
 }
 
 struct Reader<'a> {

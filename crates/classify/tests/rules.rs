@@ -156,8 +156,11 @@ fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::
 
 /// Compiles the rules in steps, as a router does between batches.
 fn compile_in_steps(rules: Vec<Rule>, budget: usize) -> Program {
-    let mut steps = Program::in_steps(rules, Layout::Ip, budget);
-    std::iter::repeat_with(|| steps.step()).flatten().next().expect("a program")
+    let unreachable = Program::with_budget(rules.clone(), Layout::Ip, budget).unreachable();
+    let mut steps = Program::in_steps(rules, Layout::Ip, budget, true);
+    let (program, found) = std::iter::repeat_with(|| steps.step()).flatten().next().expect("a program");
+    assert_eq!(found, unreachable);
+    program
 }
 
 /// Compiles the rules and compares every packet's decision with the reference, in both forms.

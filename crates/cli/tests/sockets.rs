@@ -152,6 +152,42 @@ fn chatter_connections_survive_a_swap() {
     heard(&mut [second], "three");
 }
 
+#[test]
+fn a_control_connection_replaces_a_long_configuration_in_steps() {
+    let folder = Folder::new("long");
+    let path = folder.file("control");
+    let config = |last: &str| {
+        let rule = |number: u32| format!("deny src 10.0.{}.{}, ", number / 200, number % 200);
+        let rules = (0..1_000).map(rule).collect::<String>() + last;
+        format!(
+            "control :: ControlSocket(UNIX, {path}, RETRIES 1, RETRY_WARNINGS false); \
+             InfiniteSource(LENGTH 50) -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53) -> f :: IPFilter({rules}) \
+             -> c :: Counter -> Discard;"
+        )
+    };
+    let _running = Running::new(&config("allow all"));
+    let mut connection = connect(&path);
+    line(&mut connection);
+    let written = |connection: &mut BufReader<UnixStream>, config: &str| {
+        let answer = control(connection, &format!("WRITEDATA hotconfig {}\r\n{config}", config.len()));
+        let read = control(connection, "READ config\r\n");
+        (answer, read.split_once("\r\n").map(|(_, config)| config.to_string()))
+    };
+    let (wrong, new) = (config("allow nonsense"), config("deny all"));
+    let (answer, running) = written(&mut connection, &wrong);
+    assert!(answer.starts_with("520-Write handler 'hotconfig' error:\r\n"), "{answer}");
+    assert!(answer.contains("pattern 1000: empty term near 'nonsense'"), "{answer}");
+    assert_eq!(running, Some(config("allow all")));
+    // The new configuration has the connection, and serves its later commands.
+    let (answer, running) = written(&mut connection, &new);
+    assert_eq!((&*answer, running), ("200 Write handler 'hotconfig' OK\r\n", Some(new)));
+    let mut read = |path: &str| control(&mut connection, &format!("READ {path}\r\n"));
+    let passed = read("c.count");
+    assert!(passed.starts_with("200") && !passed.ends_with("\n0"), "{passed}");
+    eventually("a denied packet", || read("f.losses").contains("denied ").then_some(()));
+    assert_eq!(read("c.count"), passed);
+}
+
 /// A free port of the loopback interface.
 fn free_port(tcp: bool) -> u16 {
     let local = match tcp {

@@ -189,11 +189,27 @@ fn at_line_start(bytes: &[u8], at: usize) -> bool {
     at == 0 || matches!(bytes[at - 1], b'\n' | b'\r')
 }
 
+/// The bytes that mean something in a configuration.
+static IS_SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let special = b"()#/\"'\\";
+    let mut index = 0;
+    while index < special.len() {
+        table[special[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
+
 /// The end of the configuration that begins at `at`. Calls `found` with the bounds of each line directive.
 fn scan_config(bytes: &[u8], mut at: usize, mut found: impl FnMut(usize, usize)) -> usize {
     let mut depth = 1_usize;
-    while at < bytes.len() {
-        match bytes[at] {
+    loop {
+        // Almost all bytes are skipped here.
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += rest.iter().take_while(|&&byte| !IS_SPECIAL[usize::from(byte)]).count();
+        let Some(&byte) = bytes.get(at) else { break };
+        match byte {
             b'(' => depth += 1,
             b')' => {
                 depth -= 1;

@@ -23,6 +23,7 @@ pub struct Class {
     /// A handler by its index.
     handler: fn(usize) -> Option<&'static HandlerHead>,
     create: Create,
+    begin: Option<Begin>,
 }
 
 /// A placeholder for an unknown class, so that the rest of the configuration can be checked: any number and kind of
@@ -52,6 +53,7 @@ pub static UNKNOWN_CLASS: Class = Class {
     numbered: None,
     handler: |_| None,
     create: |_, _| Err(SetupError::new("unknown element class")),
+    begin: None,
 };
 
 /// Registers the classes of a group: defines its `CLASSES`, and their `DOCUMENTATION` in the same order.
@@ -72,6 +74,7 @@ macro_rules! classes {
     };
 }
 
+type Begin = fn(&str) -> Option<Box<dyn DynElement>>;
 type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn DynElement>, SetupError>;
 
 impl Class {
@@ -87,6 +90,7 @@ impl Class {
             numbered,
             handler: |index| E::HANDLERS.get(index).map(Handler::head),
             create: create::<E>,
+            begin: if E::BEGIN.is_some() { Some(begin::<E>) } else { None },
         }
     }
 
@@ -98,6 +102,11 @@ impl Class {
     /// Parses the arguments and creates an element.
     pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {
         (self.create)(arguments, setup)
+    }
+
+    /// Begins to create an element in steps, if its creation takes long; see [`Element::BEGIN`].
+    pub fn begin(&self, configuration: &str) -> Option<Box<dyn DynElement>> {
+        self.begin?(configuration)
     }
 
     /// Whether this is [`UNKNOWN_CLASS`].
@@ -120,6 +129,10 @@ impl core::fmt::Debug for Class {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Class({})", self.info.name)
     }
+}
+
+fn begin<E: Element>(configuration: &str) -> Option<Box<dyn DynElement>> {
+    Some(Box::new(E::BEGIN?(configuration)?))
 }
 
 fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {

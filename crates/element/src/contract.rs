@@ -31,6 +31,9 @@ pub trait Element: Sized + 'static {
     const NUMBERED: Option<NumberedHandlers<Self>> = None;
     /// Whether `config` may be written while the element runs.
     const LIVE_RECONFIGURE: bool = false;
+    /// Begins to create an element with this configuration, if that takes so long that packets should not wait for it. The
+    /// router goes on with [`LongWork::continue_creation`].
+    const BEGIN: Option<fn(&str) -> Option<Self>> = None;
 
     /// Creates the element from valid arguments.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
@@ -78,8 +81,8 @@ pub trait Element: Sized + 'static {
         Ok(())
     }
 
-    /// Its handlers whose writes take so long that packets should not wait for them.
-    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
+    /// Its work that takes so long that packets should not wait for it.
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
         None
     }
 
@@ -133,15 +136,26 @@ pub trait Element: Sized + 'static {
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
 
-/// Writes to handlers that are executed in steps between batches.
-pub trait LongWrites {
+/// Work of an element that is done in steps of some ten microseconds, between batches.
+pub trait LongWork {
     /// Begins a write. Returns whether it has begun: then it may have taken the value, because copying a long one takes long
     /// too, and the writer calls `continue_write` between batches until that returns a result. Otherwise the writer calls
     /// the handler at once.
     fn begin_write(&mut self, cx: &mut Context, handler: &str, value: &mut String) -> bool;
 
-    /// Continues the write that has begun, for some ten microseconds. Returns its result when it is done.
+    /// Continues the write that has begun. Returns its result when it is done.
     fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>>;
+
+    /// Continues the creation of the element, which [`Element::BEGIN`] began with the same configuration. Returns the
+    /// result when it is done.
+    fn continue_creation(&mut self, configuration: &str, setup: &mut Setup)
+    -> Option<Result<(), SetupError>>;
+
+    /// Begins to free what the element has, if that takes long. No packet reaches it any more, and it has none.
+    fn begin_removal(&mut self) -> bool;
+
+    /// Continues to free. Returns whether it is done.
+    fn continue_removal(&mut self) -> bool;
 }
 
 impl Context<'_> {
@@ -185,7 +199,7 @@ pub trait DynElement: Any {
     fn swap_state(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
-    fn long_writes(&mut self) -> Option<&mut dyn LongWrites>;
+    fn long_work(&mut self) -> Option<&mut dyn LongWork>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn waiting(&self, waiting: &mut Waiting);
@@ -286,8 +300,8 @@ impl<E: Element> DynElement for E {
         }
     }
 
-    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
-        Element::long_writes(self)
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Element::long_work(self)
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {

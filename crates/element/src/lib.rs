@@ -58,7 +58,7 @@ pub use class_info::{
 };
 pub use clock::Clock;
 pub use context::Context;
-pub use contract::{DynElement, Element, LongWrites};
+pub use contract::{DynElement, Element, LongWork};
 pub use deferred::{Deferred, DeferredWrite};
 pub use driver::Driver;
 pub use drops::{DropCounters, UserReasons};

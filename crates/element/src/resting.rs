@@ -10,7 +10,7 @@ use packet::Batch;
 
 use crate::arguments::{Arguments, Setup};
 use crate::context::Context;
-use crate::contract::{DynElement, LongWrites};
+use crate::contract::{DynElement, LongWork};
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
 use crate::flow_states::FlowKeeping;
@@ -57,8 +57,8 @@ impl DynElement for Resting {
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError> {
         self.0.write(cx, name, value)
     }
-    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
-        self.0.long_writes()
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        self.0.long_work()
     }
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         self.0.more_handlers()

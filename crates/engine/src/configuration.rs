@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
-use router::{Options, Router};
+use router::{Options, Router, Swap};
 
 /// A running configuration.
 pub(crate) struct Configuration {
@@ -17,6 +17,13 @@ pub(crate) struct Configuration {
     pub(crate) next_timer: Option<Timestamp>,
     /// Packets that its elements created when they were initialized.
     pub(crate) template_packets: usize,
+}
+
+/// The replacement of a configuration's text, which goes on in steps.
+pub(crate) struct LongSwap {
+    swap: Swap,
+    /// Warnings of the compiler.
+    warnings: Vec<Diagnostic>,
 }
 
 /// The text's name in messages.
@@ -77,23 +84,35 @@ impl Configuration {
         Ok((Configuration { name: name.into(), router, next_timer: None, template_packets }, warnings))
     }
 
-    /// Replaces the text, and carries the state over. Returns the warnings.
-    pub(crate) fn swap(
-        &mut self,
-        context: &BoxContext,
-        text: &str,
-    ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    /// Begins to replace the text, and to carry the state over.
+    ///
+    /// # Errors
+    ///
+    /// All diagnostics, including all errors.
+    pub(crate) fn begin_swap(&self, context: &BoxContext, text: &str) -> Result<LongSwap, Vec<Diagnostic>> {
         let compiled = compile(context, file(&self.name), text);
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
+        let swap = self.router.begin_swap(compiled.graph, text.to_string());
+        Ok(LongSwap { swap, warnings: compiled.diagnostics })
+    }
+
+    /// Continues to replace the text. Returns the warnings when the new one runs.
+    pub(crate) fn continue_swap(
+        &mut self,
+        context: &BoxContext,
+        long: &mut LongSwap,
+    ) -> Option<Result<Vec<Diagnostic>, Vec<Diagnostic>>> {
         let before = context.pool.packets();
-        self.router.swap(compiled.graph, text.to_string())?;
-        // Packets that wait in queues were carried over.
+        let result = self.router.continue_swap(&mut long.swap);
+        // Packets that wait in queues are carried over at the end.
         self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);
-        let mut warnings = compiled.diagnostics;
-        warnings.extend_from_slice(self.router.warnings());
-        Ok(warnings)
+        Some(result?.map(|()| {
+            let mut warnings = core::mem::take(&mut long.warnings);
+            warnings.extend_from_slice(self.router.warnings());
+            warnings
+        }))
     }
 
     /// Gives it a turn. Returns whether there was work.

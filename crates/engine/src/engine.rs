@@ -1,7 +1,7 @@
 //! The engine: its parts and its main loop.
 
 use crate::account_publisher::AccountPublisher;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, LongSwap};
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
@@ -29,8 +29,8 @@ pub struct Engine {
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
     pub(crate) prepared: PreparedWrites,
-    /// A write that goes on in steps: the number of its request, and the configuration.
-    pub(crate) long_write: Option<(u32, String, LongWrite)>,
+    /// A request that goes on in steps.
+    pub(crate) long_request: Option<LongRequest>,
     pub(crate) own_writes: OwnWriteReports,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
@@ -40,6 +40,23 @@ pub struct Engine {
     /// What an empty text stands for.
     pub(crate) default_configuration: &'static str,
     backoff: IdleBackoff,
+}
+
+/// A request that goes on in steps. Those that come later wait for it.
+pub(crate) struct LongRequest {
+    /// Its number.
+    pub(crate) number: u32,
+    /// The configuration that it is about.
+    pub(crate) name: String,
+    pub(crate) work: LongWork,
+}
+
+/// What goes on in steps.
+pub(crate) enum LongWork {
+    /// The write of a handler.
+    Write(LongWrite),
+    /// The replacement of a configuration.
+    Swap(LongSwap),
 }
 
 impl Engine {
@@ -68,7 +85,7 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             prepared: PreparedWrites::default(),
-            long_write: None,
+            long_request: None,
             own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),
             past: Account::default(),

@@ -2,7 +2,7 @@
 
 use crate::configuration::{Configuration, compile, file, with_options};
 use crate::diagnostics;
-use crate::engine::Engine;
+use crate::engine::{Engine, LongRequest, LongWork};
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
 use crate::flow_states;
@@ -79,9 +79,9 @@ impl From<HandlerError> for RequestError {
 impl Engine {
     /// Serves pending requests. Returns whether there were any.
     pub(crate) fn serve(&mut self) -> Result<bool, EngineError> {
-        let mut served = self.continue_write();
-        // Requests are executed in order, so those behind a long write wait for it.
-        while self.long_write.is_none()
+        let mut served = self.continue_long_request();
+        // Requests are executed in order, so those behind a long one wait for it.
+        while self.long_request.is_none()
             && let Some(message) = self.inbox.poll(&mut self.requests)?
         {
             served = true;
@@ -114,38 +114,45 @@ impl Engine {
         match self.configuration(name)?.router.begin_write(handler, value)? {
             BegunWrite::Done(written) => Ok(Some(for_mailbox(written).encode())),
             BegunWrite::Long(write) => {
-                self.long_write = Some((number, name.into(), write));
+                let (name, work) = (name.into(), LongWork::Write(write));
+                self.long_request = Some(LongRequest { number, name, work });
                 Ok(None)
             }
         }
     }
 
-    /// Continues a long write, and replies when it is done. Returns whether there is one.
+    /// Continues a request that goes on in steps, and replies when it is done. Returns whether there is one.
     #[inline]
-    fn continue_write(&mut self) -> bool {
-        let is_any = self.long_write.is_some();
-        if is_any {
-            self.continue_long_write();
+    fn continue_long_request(&mut self) -> bool {
+        let Some(mut request) = self.long_request.take() else { return false };
+        match self.continue_request(&mut request) {
+            Some(answer) => self.reply(request.number, &answer),
+            None => self.long_request = Some(request),
         }
-        is_any
+        true
     }
 
     #[cold]
-    fn continue_long_write(&mut self) {
-        let Some((number, name, write)) = self.long_write.take() else { return };
-        let answer = match self.configuration(&name) {
-            Ok(configuration) => match configuration.router.continue_write(&write) {
-                Some(result) => {
-                    result.map(|written| for_mailbox(written).encode()).map_err(RequestError::from)
-                }
-                None => {
-                    self.long_write = Some((number, name, write));
-                    return;
-                }
-            },
-            Err(error) => Err(error),
+    #[inline(never)]
+    fn continue_request(&mut self, request: &mut LongRequest) -> Option<Result<Vec<u8>, RequestError>> {
+        let LongRequest { name, work, .. } = request;
+        let found = self.configurations.iter_mut().find(|configuration| configuration.name == *name);
+        let Some(configuration) = found else {
+            return Some(Err(RequestError::NoConfiguration(name.clone())));
         };
-        self.reply(number, &answer);
+        match work {
+            LongWork::Write(write) => {
+                let result = configuration.router.continue_write(write)?;
+                Some(result.map(|written| for_mailbox(written).encode()).map_err(RequestError::from))
+            }
+            LongWork::Swap(swap) => {
+                let warnings = configuration.continue_swap(&self.context, swap)?;
+                if warnings.is_ok() && configuration.router.forget_own_writes() {
+                    self.context.events.borrow_mut().send(&Event::OwnWritesGone { name: name.as_bytes() });
+                }
+                Some(warnings.map_err(rejected(name)).map(|warnings| self.installed(name, &warnings)))
+            }
+        }
     }
 
     /// Sends replies and events, as far as there is room.
@@ -162,7 +169,9 @@ impl Engine {
     #[inline(never)]
     fn answer(&mut self, message: Message) -> Result<Option<Vec<u8>>, RequestError> {
         let answer = match Request::decode(&message).map_err(RequestError::Decode)? {
-            Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
+            Request::Install { name, configuration } => {
+                return self.install(message.number, name, self.or_default(configuration));
+            }
             Request::Destinations { names } => {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
                 Ok(Vec::new())
@@ -236,30 +245,34 @@ impl Engine {
         found.ok_or_else(|| RequestError::NoConfiguration(name.into()))
     }
 
+    /// Installs a configuration, or begins to replace the one that runs. Returns nothing if that goes on in steps; then the
+    /// reply follows later.
     #[cold]
-    fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, RequestError> {
-        let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
-        let rejected =
-            |found: Vec<Diagnostic>| RequestError::Rejected(diagnostics::for_mailbox(&found, file(name)));
-        let warnings = match running {
-            Some(running) => {
-                let warnings = running.swap(&self.context, text).map_err(rejected)?;
-                if running.router.forget_own_writes() {
-                    self.context.events.borrow_mut().send(&Event::OwnWritesGone { name: name.as_bytes() });
-                }
-                warnings
-            }
-            None => {
-                let (made, warnings) = Configuration::new(&self.context, name, text).map_err(rejected)?;
-                self.configurations.push(made);
-                warnings
-            }
+    fn install(&mut self, number: u32, name: &str, text: &str) -> Result<Option<Vec<u8>>, RequestError> {
+        let running = self.configurations.iter().find(|configuration| configuration.name == name);
+        let Some(running) = running else {
+            let made = Configuration::new(&self.context, name, text);
+            let (made, warnings) = made.map_err(rejected(name))?;
+            self.configurations.push(made);
+            return Ok(Some(self.installed(name, &warnings)));
         };
+        let work = LongWork::Swap(running.begin_swap(&self.context, text).map_err(rejected(name))?);
+        let mut request = LongRequest { number, name: name.into(), work };
+        // A short one is done at once.
+        let answer = self.continue_request(&mut request);
+        if answer.is_none() {
+            self.long_request = Some(request);
+        }
+        answer.transpose()
+    }
+
+    /// Does what follows an installation. Returns the answer.
+    fn installed(&mut self, name: &str, warnings: &[Diagnostic]) -> Vec<u8> {
         if let Some(installed) = self.configurations.iter_mut().find(|installed| installed.name == name) {
             self.prepared.execute(name, &mut installed.router);
         }
         self.publish_account();
-        Ok(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name))))
+        boundary::Diagnostic::encode(&diagnostics::for_mailbox(warnings, file(name)))
     }
 
     #[cold]
@@ -284,6 +297,11 @@ impl Engine {
             account,
         }
     }
+}
+
+/// The error of a configuration with these diagnostics.
+fn rejected(name: &str) -> impl Fn(Vec<Diagnostic>) -> RequestError + '_ {
+    move |found| RequestError::Rejected(diagnostics::for_mailbox(&found, file(name)))
 }
 
 /// Handlers take text.

@@ -3,8 +3,8 @@
 mod support;
 
 use boundary::{
-    Event, PacketAccount, PacketFates, PortStats, RefusedWrite, Request, Severity, Stats, WriteEffect,
-    Written,
+    Diagnostic, Event, PacketAccount, PacketFates, PortStats, RefusedWrite, Request, Severity, Stats,
+    WriteEffect, Written,
 };
 use engine::{CONSOLE_LINES, MAX_LINE};
 use support::{CallError, NOW, TestBox, frames};
@@ -622,4 +622,40 @@ fn rules_are_replaced_between_batches() {
     test_box.settle();
     assert_eq!(test_box.stats().drops, [("denied".to_string(), 10)]);
     assert_eq!(test_box.receive(1).len(), 0);
+}
+
+#[test]
+fn a_long_configuration_is_installed_between_batches() {
+    let mut test_box = TestBox::new(2, 64);
+    let firewall = |last: &str| {
+        let rule = |number| format!("deny src 10.0.{}.{}, ", number / 200, number % 200);
+        let rules = (0..400).map(rule).collect::<String>() + last;
+        format!(
+            "FromDevice(0) -> Strip(14) -> MarkIPHeader -> c :: Counter -> f :: IPFilter({rules}) -> ToDevice(1);"
+        )
+    };
+    test_box.install("", &firewall("allow all")).unwrap();
+    test_box.send(0, &frames(10, 60));
+    test_box.settle();
+    assert_eq!(test_box.receive(1).len(), 10);
+    let (new, wrong) = (firewall("deny all"), firewall("allow nonsense"));
+    // Later requests wait, so they see the new configuration.
+    let replies = test_box.call_all(&[
+        Request::Install { name: "", configuration: &new },
+        Request::Read { name: "", handler: "config", argument: b"" },
+        Request::Install { name: "", configuration: &wrong },
+        Request::Read { name: "", handler: "config", argument: b"" },
+    ]);
+    assert_eq!(replies[0], Ok(Diagnostic::encode(&[])));
+    assert_eq!(replies[1], Ok(new.clone().into_bytes()));
+    let Err(CallError::Rejected(found)) = &replies[2] else { panic!("{:?}", replies[2]) };
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(replies[3], Ok(new.into_bytes()));
+    test_box.send(0, &frames(10, 60));
+    test_box.settle();
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!(stats.drops, [("denied".to_string(), 10)]);
+    assert_eq!((stats.ports[0].received_packets, stats.ports[1].sent_packets), (20, 10));
+    assert_eq!(test_box.read("", "c.count").as_deref(), Ok("20"));
 }

@@ -10,8 +10,8 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, ElementState, Environment, Gathering, HandlerError, Message, Resources, Resting, Setup,
-    SetupError, SetupRemark, ShardMode, value_hint,
+    Arguments, Clock, DynElement, ElementState, Environment, Gathering, HandlerError, Message, Resources,
+    Resting, Setup, SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -28,20 +28,33 @@ use crate::order;
 use crate::own_writes::OwnWrites;
 use crate::pace;
 use crate::registry::Registry;
+use crate::removal::continue_removal;
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
+use crate::steps::{complete, pause};
+
+/// What a router is made with, besides its graph.
+pub(crate) struct Parts {
+    pub(crate) registry: Registry,
+    pub(crate) environment: Rc<dyn Environment>,
+    pub(crate) options: Options,
+    pub(crate) pool: Option<Pool>,
+}
+
+/// A router with its warnings, or all diagnostics if there are errors.
+pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;
 
 impl RouterState {
-    /// Checks the graph, then creates and initialises its elements. Returns the warnings, or all diagnostics if there
-    /// are errors.
-    pub(crate) fn build(
-        mut graph: Graph,
-        registry: Registry,
-        environment: Rc<dyn Environment>,
-        options: Options,
-        pool: Option<Pool>,
-    ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    /// Checks the graph, then creates and initialises its elements.
+    pub(crate) fn build(graph: Graph, parts: Parts) -> Built {
+        let (state, problems) = complete(RouterState::create_all(graph, parts, false))?;
+        state.start(problems)
+    }
+
+    /// Checks the graph, then creates its elements, `in_steps` or at once. Nothing of it runs yet.
+    pub(crate) async fn create_all(mut graph: Graph, parts: Parts, in_steps: bool) -> Built {
+        let Parts { registry, environment, options, pool } = parts;
         let mut problems = registry.name_classes(&mut graph);
         let mut errors = Vec::new();
         let hookup = hook_up(&graph, &registry, &mut errors);
@@ -53,13 +66,26 @@ impl RouterState {
         let Some(hookup) = hookup.filter(|_| !has_failed) else {
             return Err(problems);
         };
+        if in_steps {
+            pause().await;
+        }
         environment.prepare();
         let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
-        state.configure(&mut problems);
+        state.configure(&mut problems, in_steps).await;
         if !has_errors(&problems) {
-            state.initialize(&mut problems);
+            return Ok((state, problems));
         }
-        if has_errors(&problems) { Err(problems) } else { Ok((state, problems)) }
+        let mut long = state.take_long_work();
+        while in_steps && !continue_removal(&mut long) {
+            pause().await;
+        }
+        Err(problems)
+    }
+
+    /// Initialises the elements that were created.
+    pub(crate) fn start(self: Box<Self>, mut problems: Vec<Diagnostic>) -> Built {
+        self.initialize(&mut problems);
+        if has_errors(&problems) { Err(problems) } else { Ok((self, problems)) }
     }
 
     pub(crate) fn assemble(
@@ -159,6 +185,7 @@ impl RouterState {
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             successor: RefCell::default(),
+            preparation: RefCell::default(),
             past: Account::default(),
             past_totals: Totals::default(),
         })
@@ -171,8 +198,8 @@ impl RouterState {
 
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
     /// element are kept together, in configuration order.
-    fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
-        let mut found = self.create(None);
+    async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: bool) {
+        let mut found = self.create(None, in_steps).await;
         self.resolve(&mut found);
         found.sort_by_key(|(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
@@ -180,14 +207,18 @@ impl RouterState {
 
     /// Creates all elements; returns each diagnostic with the element's position in configuration order.
     /// In a check, errors that depend on errors of the compiler are marked as consequences.
-    pub(crate) fn create(&mut self, check: Option<&CompilerErrors>) -> Vec<(usize, Diagnostic)> {
+    pub(crate) async fn create(
+        &mut self,
+        check: Option<&CompilerErrors>,
+        in_steps: bool,
+    ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut unbatched = false;
         for (position, index) in self.configure_order().into_iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
             };
-            let config = node.element.config();
+            let config = self.graph.elements.get(index).map_or("", |element| &element.config);
             let mut setup = Setup::new(
                 &node.element.name,
                 node.element.ports,
@@ -197,7 +228,11 @@ impl RouterState {
             setup.checking = check.is_some();
             setup.threads = self.options.threads;
             setup.shard = self.options.shard;
-            let mut created = node.class.create(Arguments::new(&config), &mut setup);
+            let begun = if in_steps { node.class.begin(config) } else { None };
+            let mut created = match begun {
+                Some(object) => create_in_steps(object, config, &mut setup).await,
+                None => node.class.create(Arguments::new(config), &mut setup),
+            };
             unbatched |= setup.unbatched;
             if setup.unbatched && created.is_ok() {
                 let result = setup.require_one_shard("acting on other elements while packets pass");
@@ -226,6 +261,9 @@ impl RouterState {
                     }
                     found.push((position, problem));
                 }
+            }
+            if in_steps {
+                pause().await;
             }
         }
         if unbatched {
@@ -356,6 +394,21 @@ impl RouterState {
             None => Err(HandlerError::Busy(node.element.name.clone())),
         }
     }
+}
+
+/// Creates an element whose creation takes many steps.
+async fn create_in_steps(
+    mut object: Box<dyn DynElement>,
+    config: &str,
+    setup: &mut Setup<'_>,
+) -> Result<Box<dyn DynElement>, SetupError> {
+    while let Some(work) = object.long_work() {
+        match work.continue_creation(config, setup) {
+            None => pause().await,
+            Some(result) => return result.map(|()| object),
+        }
+    }
+    Ok(object)
 }
 
 fn has_errors(problems: &[Diagnostic]) -> bool {

@@ -15,6 +15,7 @@ use crate::hookup::{Hookup, hook_up_all};
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::state::RouterState;
+use crate::steps::complete;
 
 /// Checks a configuration: returns the compiler's diagnostics and all problems of the resulting graph, even if the text
 /// has errors: classes, ports, push and pull, arguments, unreachable elements. Compiler errors are not repeated.
@@ -106,7 +107,7 @@ fn check_graph(
         problem.is_consequence |= known.is_partial || is_meant;
     }
     let mut state = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
-    problems.extend(state.create(Some(known)).into_iter().map(|(_, problem)| problem));
+    problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems
 }
 

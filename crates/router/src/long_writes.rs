@@ -1,7 +1,7 @@
 //! Writes to handlers that take so long that packets should not wait for them: they are executed in steps between batches.
 //!
 //! The writer drives them: the owner of the router, or an element that passes on a client's command. Until the last step,
-//! the element works as before.
+//! the element works as before; after a write to `hotconfig`, the whole configuration does.
 
 use alloc::string::{String, ToString};
 
@@ -9,6 +9,9 @@ use element::{HandlerError, HandlerTarget, WRITE_STEP, WriteEffect};
 
 use crate::router::{Router, Written};
 use crate::state::{NO_ELEMENT, RouterState, Watch};
+
+/// Bytes of a configuration from which on it is prepared in steps.
+const MIN_LONG_CONFIGURATION: usize = 4_096;
 
 /// A write that has begun.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ impl RouterState {
         mut value: String,
     ) -> Result<Option<HandlerTarget>, HandlerError> {
         let target = self.resolve_path(from, path)?;
-        if self.begin_long_write(&target, &mut value) {
+        if self.begin_long_write(&target, &mut value)? {
             return Ok(Some(target));
         }
         self.write_path(from, path, &value)?;
@@ -47,25 +50,44 @@ impl RouterState {
     }
 
     /// Begins a write, if it is long. Returns whether it has begun.
-    fn begin_long_write(&self, target: &HandlerTarget, value: &mut String) -> bool {
+    fn begin_long_write(&self, target: &HandlerTarget, value: &mut String) -> Result<bool, HandlerError> {
+        if target.element.is_none() && target.handler == "hotconfig" && self.options.allow_reconfigure {
+            if self.preparation.borrow().is_some() {
+                let busy = "another configuration is being prepared: write this one after the reply to that";
+                return Err(HandlerError::new(busy));
+            }
+            let is_long = value.len() >= MIN_LONG_CONFIGURATION;
+            if is_long {
+                self.begin_to_prepare(core::mem::take(value));
+            }
+            return Ok(is_long);
+        }
         let begun = self.call(target.element.unwrap_or(NO_ELEMENT), |object, cx| {
-            object.long_writes().is_some_and(|writes| writes.begin_write(cx, &target.handler, value))
+            object.long_work().is_some_and(|writes| writes.begin_write(cx, &target.handler, value))
         });
-        begun == Some(true)
+        Ok(begun == Some(true))
     }
 
-    /// Continues a write for at most [`WRITE_STEP`]. Returns the result when it is done.
-    pub(crate) fn continue_write_target(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+    /// Repeats short steps until one has a result, for at most [`WRITE_STEP`].
+    pub(crate) fn for_a_step<T>(&self, mut step: impl FnMut() -> Option<T>) -> Option<T> {
         let environment = self.resources.environment.as_ref();
         let until = environment.steady() + WRITE_STEP;
         loop {
-            let result = self.call(target.element?, |object, cx| {
-                object.long_writes().and_then(|writes| writes.continue_write(cx))
-            })?;
+            let result = step();
             if result.is_some() || environment.steady() >= until {
                 return result;
             }
         }
+    }
+
+    /// Continues a write for at most [`WRITE_STEP`]. Returns the result when it is done.
+    pub(crate) fn continue_write_target(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
+        let Some(element) = target.element else {
+            return self.for_a_step(|| self.continue_to_prepare());
+        };
+        self.for_a_step(|| {
+            self.call(element, |object, cx| object.long_work().and_then(|work| work.continue_write(cx)))?
+        })
     }
 }
 
@@ -75,7 +97,7 @@ impl Router {
     pub fn begin_write(&mut self, path: &str, mut value: String) -> Result<BegunWrite, HandlerError> {
         let target = self.state.resolve_path(None, path)?;
         let (effect, recordings) = (self.state.effect_of(&target), self.state.recordings(&target));
-        match self.state.begin_long_write(&target, &mut value) {
+        match self.state.begin_long_write(&target, &mut value)? {
             true => Ok(BegunWrite::Long(LongWrite { target, effect, recordings, swaps: self.swaps() })),
             false => self.write_watched(path, &value).map(BegunWrite::Done),
         }
@@ -92,6 +114,10 @@ impl Router {
         let result = self.state.continue_write_target(&write.target);
         self.state.run_deferred();
         self.state.watch.set(self.state.watch_between_calls());
+        if write.target.element.is_none() {
+            self.switch_if_prepared();
+            return Some(result?.map(|()| Written { effect: write.effect, in_config: false }));
+        }
         let in_config = self.state.recordings(&write.target) != write.recordings;
         Some(result?.map(|()| Written { effect: write.effect, in_config }))
     }

@@ -6,13 +6,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph};
-use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
+use element::{DynElement, Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
+use crate::build::Parts;
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::pace::TURNS_PER_ROUND;
 use crate::registry::Registry;
+use crate::removal::continue_removal;
 use crate::state::{RouterState, Watch};
 
 /// The Click version whose language and handlers are implemented.
@@ -51,6 +53,8 @@ pub struct Router {
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
+    /// Elements of previous configurations that are freed in steps.
+    pub(crate) removed: Vec<Box<dyn DynElement>>,
 }
 
 impl Router {
@@ -61,7 +65,8 @@ impl Router {
         environment: Rc<dyn Environment>,
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (state, warnings) = RouterState::build(graph, registry, environment, options, None)?;
+        let (state, warnings) =
+            RouterState::build(graph, Parts { registry, environment, options, pool: None })?;
         Ok(Router::start(state, warnings))
     }
 
@@ -73,14 +78,15 @@ impl Router {
         options: Options,
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (state, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
+        let (state, warnings) =
+            RouterState::build(graph, Parts { registry, environment, options, pool: Some(pool) })?;
         Ok(Router::start(state, warnings))
     }
 
     /// What elements write from now on is not part of their initialization.
     fn start(state: Box<RouterState>, warnings: Vec<Diagnostic>) -> Router {
         state.watch.set(state.watch_between_calls());
-        Router { state, warnings, rounds: 0, swaps: 0 }
+        Router { state, warnings, rounds: 0, swaps: 0, removed: Vec::new() }
     }
 
     /// Warnings from the build, to be shown by the caller.
@@ -98,7 +104,7 @@ impl Router {
             if self.state.resources.environment.is_interrupted() {
                 return RunEnd::Interrupted;
             }
-            let worked = self.run_tasks();
+            let worked = self.run_tasks() | self.free_removed();
             self.run_timers();
             self.rounds = self.rounds.wrapping_add(1);
             if !worked || self.rounds.is_multiple_of(ROUNDS_PER_WAIT) {
@@ -121,6 +127,16 @@ impl Router {
         self.state.resources.clock.refresh();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
         self.run(span.map(|span| self.state.resources.steady() + span))
+    }
+
+    /// Performs a step of the removal of elements of previous configurations. Returns whether there was one.
+    #[inline]
+    pub(crate) fn free_removed(&mut self) -> bool {
+        let is_any = !self.removed.is_empty();
+        if is_any {
+            continue_removal(&mut self.removed);
+        }
+        is_any
     }
 
     /// Asks the element that manages the driver, if there is one, whether to continue.

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use click_lang::Graph;
+use click_lang::{Diagnostic, Graph};
 use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
 use packet::BatchTrace;
 
@@ -19,6 +19,7 @@ use crate::own_writes::OwnWrites;
 use crate::pace::Pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
+use crate::steps::Steps;
 use crate::timers::Timers;
 
 /// The state of a running router.
@@ -61,6 +62,20 @@ pub(crate) struct RouterState {
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
+    /// A configuration that was written to `hotconfig` and is being prepared in steps.
+    pub(crate) preparation: RefCell<Option<Preparation>>,
+}
+
+/// A configuration that is compiled, and whose elements are created, in steps.
+pub(crate) type Preparation = Steps<Result<Created, HandlerError>>;
+
+/// A configuration whose elements are created.
+pub(crate) struct Created {
+    pub(crate) state: Box<RouterState>,
+    /// Warnings of the compiler.
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// Warnings of the elements.
+    pub(crate) problems: Vec<Diagnostic>,
 }
 
 /// Which writes that change the configuration are noticed.

@@ -1,4 +1,8 @@
 //! Hot swap: atomic replacement of the running configuration.
+//!
+//! The new configuration is compiled and its elements are created while the old one runs, at once or in steps between
+//! batches. Creating them has no effect outside: devices are opened when they are initialised. That, the hand-over of state
+//! and the replacement itself follow at once, between two batches.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -7,53 +11,68 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Graph};
 use element::HandlerError;
 
+use crate::build::{Built, Parts};
+use crate::diagnostics::error;
 use crate::options::Options;
 use crate::router::{Router, clean_up};
-use crate::state::RouterState;
+use crate::state::{Created, RouterState};
+use crate::steps::{Steps, complete, pause};
 
 impl RouterState {
-    /// Builds a second router that is ready to take over: initialised, with the same packet pool. `source` is its
-    /// configuration text. Returns it with its warnings, or all diagnostics if there are errors.
-    fn successor(
-        &self,
-        graph: Graph,
-        source: String,
-    ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let options = Options { source, simulated: self.resources.clock.simulated(), ..self.options.clone() };
-        RouterState::build(
-            graph,
-            self.registry,
-            self.resources.environment.clone(),
+    /// What a second router is made with, so that it can take over: the same packet pool. `source` is its configuration text.
+    fn successor_parts(&self, source: String) -> Parts {
+        let Options { batch, packets, seed, threads, shard, .. } = self.options;
+        let Options { allow_reconfigure, stop_when_idle, report_writes, .. } = self.options;
+        let (added, simulated) = (self.options.added.clone(), self.resources.clock.simulated());
+        let options = Options {
+            batch,
+            packets,
+            simulated,
+            seed,
+            threads,
+            shard,
+            allow_reconfigure,
+            source,
+            added,
+            stop_when_idle,
+            report_writes,
+        };
+        Parts {
+            registry: self.registry,
+            environment: self.resources.environment.clone(),
             options,
-            Some(self.resources.pool.clone()),
-        )
+            pool: Some(self.resources.pool.clone()),
+        }
     }
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
-        let (successor, warnings) = self.compile_successor(text)?;
-        *self.successor.borrow_mut() = Some(successor);
-        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(warnings)) }
+        let created = complete(compile_and_create(self.successor_parts(text.to_string()), false))?;
+        self.let_take_over(created)
     }
 
-    /// Compiles, builds and initialises a successor. Returns it with its warnings, one a line.
-    fn compile_successor(&self, text: &str) -> Result<(Box<RouterState>, String), HandlerError> {
-        let is_class = |name: &str| self.registry.contains(name);
-        let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
-        let lines = |problems: &[Diagnostic]| {
-            problems.iter().map(ToString::to_string).collect::<Vec<String>>().join("\n")
+    /// Begins to prepare a successor in steps.
+    pub(crate) fn begin_to_prepare(&self, text: String) {
+        *self.preparation.borrow_mut() =
+            Some(Steps::new(compile_and_create(self.successor_parts(text), true)));
+    }
+
+    /// Performs a step of the preparation. After the last one, the successor takes over between two turns.
+    pub(crate) fn continue_to_prepare(&self) -> Option<Result<(), HandlerError>> {
+        // It is taken out meanwhile, because the last step calls elements.
+        let mut preparation = self.preparation.take()?;
+        let Some(created) = preparation.step() else {
+            *self.preparation.borrow_mut() = Some(preparation);
+            return None;
         };
-        if compiled.has_errors() {
-            return Err(HandlerError::Rejected(lines(&compiled.diagnostics)));
-        }
-        let mut warnings = compiled.diagnostics;
-        let mut graph = compiled.graph;
-        graph.elements.extend(self.options.added.iter().cloned());
-        let (successor, more) = self.successor(graph, text.to_string()).map_err(|problems| {
-            HandlerError::new(format_args!("{}\nRouter could not be initialized!", lines(&problems)))
-        })?;
-        warnings.extend(more);
-        Ok((successor, lines(&warnings)))
+        Some(created.and_then(|created| self.let_take_over(created)))
+    }
+
+    /// Initialises a successor, and lets it take over between two turns.
+    fn let_take_over(&self, created: Created) -> Result<(), HandlerError> {
+        let (successor, warnings) = created.initialize()?;
+        *self.successor.borrow_mut() = Some(successor);
+        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(warnings)) }
     }
 
     /// Takes over the state of the elements of `old`.
@@ -75,17 +94,74 @@ impl RouterState {
     }
 }
 
+/// Compiles the text in the options, checks it and creates the elements.
+async fn compile_and_create(parts: Parts, in_steps: bool) -> Result<Created, HandlerError> {
+    let is_class = |name: &str| parts.registry.contains(name);
+    let compiled = click_lang::compile(&parts.options.source, &click_lang::Options::new("config", &is_class));
+    if compiled.has_errors() {
+        return Err(HandlerError::Rejected(lines(&compiled.diagnostics)));
+    }
+    if in_steps {
+        pause().await;
+    }
+    let (warnings, mut graph) = (compiled.diagnostics, compiled.graph);
+    graph.elements.extend(parts.options.added.iter().cloned());
+    let created = RouterState::create_all(graph, parts, in_steps).await;
+    let (state, problems) = created.map_err(|problems| not_initialized(&problems))?;
+    Ok(Created { state, warnings, problems })
+}
+
+impl Created {
+    /// Initialises the elements. Returns them with all warnings, one a line.
+    fn initialize(self) -> Result<(Box<RouterState>, String), HandlerError> {
+        let Created { state, mut warnings, problems } = self;
+        let (state, problems) = state.start(problems).map_err(|problems| not_initialized(&problems))?;
+        warnings.extend(problems);
+        Ok((state, lines(&warnings)))
+    }
+}
+
+fn not_initialized(problems: &[Diagnostic]) -> HandlerError {
+    HandlerError::new(format_args!("{}\nRouter could not be initialized!", lines(problems)))
+}
+
+fn lines(problems: &[Diagnostic]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<String>>().join("\n")
+}
+
 /// A checked and initialised configuration that can replace that of a router.
 pub struct Successor(Box<RouterState>);
 
+/// The replacement of a configuration, which has begun and goes on in steps.
+pub struct Swap {
+    steps: Steps<Built>,
+    /// How often the configuration was replaced before.
+    swaps: u64,
+}
+
 impl Router {
-    /// Replaces the configuration by `graph`, whose text is `source`, and carries state over; on failure the old one
-    /// continues.
-    pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
-        let (successor, warnings) = self.state.successor(graph, source)?;
-        self.warnings = warnings;
-        self.switch_to(successor);
-        Ok(())
+    /// Begins to replace the configuration by `graph`, whose text is `source`, and to carry state over.
+    /// [`continue_swap`](Self::continue_swap) must be called between turns until it returns a result; until then the old
+    /// configuration runs. On failure it continues.
+    pub fn begin_swap(&self, graph: Graph, source: String) -> Swap {
+        let parts = self.state.successor_parts(source);
+        Swap { steps: Steps::new(RouterState::create_all(graph, parts, true)), swaps: self.swaps }
+    }
+
+    /// Continues a swap, for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. Returns the result when the
+    /// new configuration has taken over, or was refused.
+    pub fn continue_swap(&mut self, swap: &mut Swap) -> Option<Result<(), Vec<Diagnostic>>> {
+        if swap.swaps != self.swaps {
+            let gone = "another configuration was installed meanwhile: install this one again";
+            return Some(Err(Vec::from([error(None, gone.to_string())])));
+        }
+        let created = self.state.for_a_step(|| swap.steps.step())?;
+        self.state.resources.clock.refresh();
+        let started = created.and_then(|(state, problems)| state.start(problems));
+        Some(started.map(|(successor, warnings)| {
+            self.warnings = warnings;
+            self.switch_to(successor);
+        }))
     }
 
     /// Switches to the prepared successor, if there is one.
@@ -100,7 +176,8 @@ impl Router {
 
     /// Prepares a successor that takes over when its owner says so.
     pub fn prepare(&self, text: &str) -> Result<Successor, HandlerError> {
-        Ok(Successor(self.state.compile_successor(text)?.0))
+        let created = complete(compile_and_create(self.state.successor_parts(text.to_string()), false))?;
+        Ok(Successor(created.initialize()?.0))
     }
 
     /// Switches to a successor of this router.
@@ -114,8 +191,9 @@ impl Router {
         successor.continue_account(self.state.account());
         successor.own_writes.continue_from(&self.state.own_writes);
         successor.watch.set(successor.watch_between_calls());
-        let old = core::mem::replace(&mut self.state, successor);
+        let mut old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
+        self.removed.extend(old.take_long_work());
         self.swaps += 1;
     }
 

@@ -26,7 +26,7 @@ impl Router {
         if !self.state.resources.driver.is_running() && !self.starting(Self::driver_continues) {
             return Turn { worked: false, next: None, stopped: true };
         }
-        let tasks = self.run_tasks();
+        let tasks = self.run_tasks() | self.free_removed();
         let timers = self.starting(Self::run_timers);
         self.state.has_run_timers.set(true);
         let descriptors = self.poll_descriptors();

@@ -24,7 +24,7 @@ pub use density::{Density, density};
 pub use io::{Io, IoMode, io};
 pub use latency::{IdleMode, Latency, LatencyRow, NeighbourLoad, latency};
 pub use memory::{Memory, RingMemory, TableMemory, memory};
-pub use rule_writes::{RuleWrites, rule_writes};
+pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
 pub use steering::{LatencyTimes, Lookup, SteeringRate, SteeringResults, steering_rate};
 pub use test_bed::TestBed;

@@ -1,11 +1,13 @@
 //! `Classifier`: sends packets to the output of the first byte pattern that they match.
 
-use classify::{Columns, Headers, Layout, PatternError, Program, pattern_rules};
+use classify::{Headers, Layout, Program, pattern_rule, pattern_rules};
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{Message, text};
+use element::{LongWork, text};
 
-use super::split::{budget, split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::rule_set::RuleSet;
+use super::split::{budget, report_patterns, split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::update::Language;
 
 /// Classifies packets by byte patterns: sends each to the output of the first pattern that it matches.
 ///
@@ -16,7 +18,8 @@ use super::split::{budget, split, warn_of_shadowed_rules, warn_of_unused_outputs
 /// match no pattern are dropped as `no_match`.
 ///
 /// The patterns run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
-/// bytes. The handler `form` says which one runs.
+/// bytes. The handler `form` says which one runs. Many patterns that are written are compiled in steps, as the rules of
+/// `IPFilter` are.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
@@ -53,24 +56,30 @@ pub struct ClassifierArgs {
     patterns: Vec<Raw>,
 }
 
-pub struct Classifier {
-    program: Program,
-    columns: Columns,
-}
+pub struct Classifier(RuleSet);
+
+static LANGUAGE: Language = Language {
+    layout: Layout::Bytes,
+    is_classifier: true,
+    has_patterns: false,
+    read: |number, text, _, problems| Some(pattern_rule(number, text, &mut problems.of_patterns)),
+};
 
 impl Element for Classifier {
     type Args = ClassifierArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("form", "The form in which the patterns run, and its size.", |classifier| {
-            classifier.program.form()
+            classifier.0.program.form()
         }),
         Handler::read(
             "program",
             "The decision program: numbered steps, or look-ups of fields.",
-            |classifier| classifier.program.text(),
+            |classifier| classifier.0.program.text(),
         ),
     ];
     const LIVE_RECONFIGURE: bool = true;
+    const BEGIN: Option<fn(&str) -> Option<Classifier>> =
+        Some(|configuration| RuleSet::begin(&LANGUAGE, configuration).map(Classifier));
 
     fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {
         let count = setup.outputs();
@@ -79,21 +88,25 @@ impl Element for Classifier {
         }
         let texts: Vec<String> = args.patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
         let (rules, problems) = pattern_rules(&texts);
-        let message = |problem: &PatternError| {
-            let pattern = args.patterns.get(problem.pattern).map_or("", |pattern| pattern.0.as_str());
-            Message::in_argument(pattern, problem, problem.kind)
-        };
-        let messages = problems.iter().map(message).collect();
-        SetupError { messages }.into_result()?;
+        report_patterns(&problems, &args.patterns)?;
         let mut program = Program::with_budget(rules, Layout::Bytes, budget(args.memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
-        warn_of_unused_outputs(&program, setup);
+        warn_of_unused_outputs(program.rules(), &program.unreachable(), setup);
         program.discard_analysis();
-        Ok(Classifier { program, columns: Columns::default() })
+        Ok(Classifier(RuleSet::new(&LANGUAGE, program, Vec::new(), args.memory)))
+    }
+
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Some(&mut self.0)
+    }
+
+    fn reconfigure(&mut self, args: ClassifierArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        self.0.replace(Classifier::new(args, setup)?.0);
+        Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, Reason::NO_MATCH, (&self.program, &mut self.columns), |packet| {
+        split(cx, batch, Reason::NO_MATCH, (&self.0.program, &mut self.0.columns), |packet| {
             Headers::data(packet.data())
         });
     }

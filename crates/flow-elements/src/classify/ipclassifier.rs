@@ -1,13 +1,15 @@
 //! `IPClassifier`: sends IP packets to the output of the first expression that they match.
 
-use classify::{Columns, Layout, Program, classifier_rules};
+use classify::{Layout, Program, classifier_rule, classifier_rules};
 use element::arguments::Raw;
 use element::prelude::*;
-use element::text;
+use element::{LongWork, text};
 
 use super::ipfilter::ip_headers;
 use super::names::ElementNames;
+use super::rule_set::RuleSet;
 use super::split::{budget, report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::update::Language;
 
 /// Classifies IP packets by expressions in the style of tcpdump: sends each to the output of the first match.
 ///
@@ -31,7 +33,8 @@ use super::split::{budget, report, split, warn_of_shadowed_rules, warn_of_unused
 /// of the packet fails, with `!=` as well as with `==`.
 ///
 /// The expressions run in a fast or a compact form, which `IPFilter` describes. The fast form runs if it needs at most MEMORY
-/// bytes. The handler `form` says which one runs.
+/// bytes. The handler `form` says which one runs. Many expressions that are written are compiled in steps, as those of
+/// `IPFilter` are.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
@@ -73,13 +76,16 @@ pub struct IPClassifierArgs {
     patterns: Vec<Raw>,
 }
 
-pub struct IPClassifier {
-    patterns: Vec<Raw>,
-    /// The argument MEMORY.
-    memory: Option<u32>,
-    program: Program,
-    columns: Columns,
-}
+pub struct IPClassifier(RuleSet);
+
+static LANGUAGE: Language = Language {
+    layout: Layout::Ip,
+    is_classifier: true,
+    has_patterns: true,
+    read: |number, text, setup, problems| {
+        Some(classifier_rule(number, text, &ElementNames(setup), &mut problems.of_rules))
+    },
+};
 
 impl IPClassifier {
     fn compile(
@@ -96,25 +102,18 @@ impl IPClassifier {
         report(&problems, &patterns, setup)?;
         let program = Program::with_budget(rules, Layout::Ip, budget(memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
-        Ok(IPClassifier { patterns, memory, program, columns: Columns::default() })
+        Ok(IPClassifier(RuleSet::new(&LANGUAGE, program, patterns, memory)))
     }
 
     /// Gives an output another expression.
     fn replace(&mut self, cx: &mut Context, output: usize, value: &str) -> Result<(), HandlerError> {
-        let mut patterns = self.patterns.clone();
+        let mut patterns = self.0.texts.clone();
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
-        *self = IPClassifier::compile(patterns, self.memory, &mut cx.setup(&name))?;
-        self.program.discard_analysis();
-        let mut config = String::new();
-        for pattern in &self.patterns {
-            config += if config.is_empty() { "" } else { ", " };
-            config += &pattern.0;
-        }
-        if let Some(memory) = self.memory {
-            config += &format!(", MEMORY {memory}");
-        }
-        cx.record_owned_configuration(config);
+        let mut new = IPClassifier::compile(patterns, self.0.memory, &mut cx.setup(&name))?;
+        new.0.program.discard_analysis();
+        self.0.replace(new.0);
+        cx.record_owned_configuration(self.0.configuration());
         Ok(())
     }
 }
@@ -123,31 +122,43 @@ impl Element for IPClassifier {
     type Args = IPClassifierArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("form", "The form in which the expressions run, and its size.", |classifier| {
-            classifier.program.form()
+            classifier.0.program.form()
         }),
         Handler::read(
             "program",
             "The decision program: numbered steps, or look-ups of fields.",
-            |classifier| classifier.program.text(),
+            |classifier| classifier.0.program.text(),
         ),
     ];
     const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "pattern",
         summary: "The expression of output N.",
-        count: |classifier| classifier.patterns.len(),
-        read: |classifier, output| classifier.patterns[output].0.clone(),
+        count: |classifier| classifier.0.texts.len(),
+        read: |classifier, output| classifier.0.texts[output].0.clone(),
         write: IPClassifier::replace,
     });
     const LIVE_RECONFIGURE: bool = true;
+    const BEGIN: Option<fn(&str) -> Option<IPClassifier>> =
+        Some(|configuration| RuleSet::begin(&LANGUAGE, configuration).map(IPClassifier));
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let mut classifier = IPClassifier::compile(args.patterns, args.memory, setup)?;
-        warn_of_unused_outputs(&classifier.program, setup);
-        classifier.program.discard_analysis();
+        let program = &classifier.0.program;
+        warn_of_unused_outputs(program.rules(), &program.unreachable(), setup);
+        classifier.0.program.discard_analysis();
         Ok(classifier)
     }
 
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Some(&mut self.0)
+    }
+
+    fn reconfigure(&mut self, args: IPClassifierArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        self.0.replace(IPClassifier::new(args, setup)?.0);
+        Ok(())
+    }
+
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, Reason::NO_MATCH, (&self.program, &mut self.columns), ip_headers);
+        split(cx, batch, Reason::NO_MATCH, (&self.0.program, &mut self.0.columns), ip_headers);
     }
 }

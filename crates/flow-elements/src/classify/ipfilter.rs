@@ -1,13 +1,14 @@
 //! `IPFilter`: a firewall; the first matching rule decides about an IP packet.
 
-use classify::{Columns, Headers, Layout, Program, filter_rule, filter_rules};
+use classify::{Headers, Layout, Program, filter_rule, filter_rules};
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{LongWrites, text};
+use element::{LongWork, text};
 
 use super::names::ElementNames;
+use super::rule_set::RuleSet;
 use super::split::{budget, report, split, warn_of_shadowed_rules};
-use super::update::RuleUpdate;
+use super::update::Language;
 
 /// Firewall: filters IP packets by an ordered list of rules. The first matching rule decides.
 ///
@@ -61,21 +62,25 @@ pub struct IPFilterArgs {
     rules: Vec<Raw>,
 }
 
-pub struct IPFilter {
-    program: Program,
-    columns: Columns,
-    /// New rules that are being compiled.
-    update: Option<Box<RuleUpdate>>,
-}
+pub struct IPFilter(RuleSet);
+
+static LANGUAGE: Language = Language {
+    layout: Layout::Ip,
+    is_classifier: false,
+    has_patterns: false,
+    read: |number, text, setup, problems| {
+        filter_rule(number, text, setup.outputs(), &ElementNames(setup), &mut problems.of_rules)
+    },
+};
 
 impl Element for IPFilter {
     type Args = IPFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |filter| {
-            filter.program.text()
+            filter.0.program.text()
         }),
         Handler::read("form", "The form in which the rules run, and its size.", |filter| {
-            filter.program.form()
+            filter.0.program.form()
         }),
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())
@@ -87,6 +92,8 @@ impl Element for IPFilter {
         ),
     ];
     const LIVE_RECONFIGURE: bool = true;
+    const BEGIN: Option<fn(&str) -> Option<IPFilter>> =
+        Some(|configuration| RuleSet::begin(&LANGUAGE, configuration).map(IPFilter));
 
     fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
@@ -95,41 +102,20 @@ impl Element for IPFilter {
         let mut program = Program::with_budget(rules, Layout::Ip, budget(args.memory, setup));
         warn_of_shadowed_rules(&program, &texts, setup);
         program.discard_analysis();
-        Ok(IPFilter { program, columns: Columns::default(), update: None })
+        Ok(IPFilter(RuleSet::new(&LANGUAGE, program, Vec::new(), args.memory)))
     }
 
-    fn long_writes(&mut self) -> Option<&mut dyn LongWrites> {
-        Some(self)
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Some(&mut self.0)
     }
 
-    /// Keeps an update that has begun: a write at once does not end it.
     fn reconfigure(&mut self, args: IPFilterArgs, setup: &mut Setup) -> Result<(), SetupError> {
-        let new = IPFilter::new(args, setup)?;
-        *self = IPFilter { update: self.update.take(), ..new };
+        self.0.replace(IPFilter::new(args, setup)?.0);
         Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, Reason::DENIED, (&self.program, &mut self.columns), ip_headers);
-    }
-}
-
-impl LongWrites for IPFilter {
-    /// A write that comes meanwhile is executed at once.
-    fn begin_write(&mut self, _: &mut Context, handler: &str, value: &mut String) -> bool {
-        let is_update = matches!(handler, "rules" | "config") && self.update.is_none();
-        if is_update {
-            self.update = RuleUpdate::new(value).map(Box::new);
-        }
-        is_update && self.update.is_some()
-    }
-
-    fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
-        let result = self.update.as_mut()?.step(cx, &mut self.program, filter_rule);
-        if result.is_some() {
-            self.update = None;
-        }
-        result
+        split(cx, batch, Reason::DENIED, (&self.0.program, &mut self.0.columns), ip_headers);
     }
 }
 

@@ -4,6 +4,7 @@ mod classifier;
 mod ipclassifier;
 mod ipfilter;
 mod names;
+mod rule_set;
 mod split;
 mod update;
 

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use classify::{Columns, Decision, Headers, Program, RuleDiagnostic, Unreachable};
+use classify::{Columns, Decision, Headers, PatternError, Program, Rule, RuleDiagnostic, Unreachable};
 use element::arguments::Raw;
 use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
@@ -65,6 +65,15 @@ pub(super) fn report(
     SetupError { messages }.into_result()
 }
 
+/// Fails if there are problems with patterns, with a message for each. The texts are the patterns, as written.
+pub(super) fn report_patterns(problems: &[PatternError], texts: &[Raw]) -> Result<(), SetupError> {
+    let message = |problem: &PatternError| {
+        let text = texts.get(problem.pattern).map_or("", |text| text.0.as_str());
+        Message::in_argument(text, problem, problem.kind)
+    };
+    SetupError { messages: problems.iter().map(message).collect() }.into_result()
+}
+
 /// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the
 /// rules', as written.
 pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup: &mut Setup) {
@@ -89,11 +98,14 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
 }
 
 /// Warns of outputs to which no rule sends packets, or only rules that never get one.
-pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
-    let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
+pub(super) fn warn_of_unused_outputs(
+    rules: &[Rule],
+    unreachable: &[(usize, Unreachable)],
+    setup: &mut Setup,
+) {
     let is_dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
     let mut is_used = alloc::vec![false; setup.outputs()];
-    for (_, rule) in program.rules().iter().enumerate().filter(|(index, _)| !is_dead(*index)) {
+    for (_, rule) in rules.iter().enumerate().filter(|(index, _)| !is_dead(*index)) {
         if let Some(is_used) = rule.output.and_then(|output| is_used.get_mut(output as usize)) {
             *is_used = true;
         }

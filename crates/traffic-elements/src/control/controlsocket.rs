@@ -252,7 +252,11 @@ impl ControlSocket {
                         if let Err((code, text)) = answer_write(&mut connection, &name, result) {
                             connection.line(code, &text, false);
                         }
-                        self.serve(cx, &mut connection);
+                        // A new configuration serves the commands that follow.
+                        match target.element {
+                            Some(_) => self.serve(cx, &mut connection),
+                            None => connection.flush(),
+                        }
                     }
                 }
             }

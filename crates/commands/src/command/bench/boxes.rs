@@ -205,7 +205,8 @@ pub(super) struct DensityArguments {
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox bench state\n          clickbox bench state --rules 10000")]
 pub(super) struct StateArguments {
-    /// Measure instead how long packets wait while this many rules of a firewall are written under traffic.
+    /// Measure instead how long packets wait while this many rules of a firewall are written, and while its configuration
+    /// is replaced, under traffic.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=50_000))]
     rules: Option<u32>,
     #[command(flatten)]
