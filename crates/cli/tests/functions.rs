@@ -69,10 +69,17 @@ impl Function {
 
     /// The same for any command.
     fn start(daemon: &Daemon, command: &mut Command, service: &str) -> Self {
-        let before = ups(daemon, service);
+        // Functions that were killed a moment ago may still be instances.
+        let before = joins(daemon, service).len();
         let child = command.arg(folder(daemon, service)).stderr(Stdio::null()).spawn();
         let function = Self(child.expect("the function starts"));
-        wait("the function joins", || ups(daemon, service) > before);
+        wait("the function joins", || {
+            let is_up = |instance: &serde_json::Value, name: &String| {
+                instance["name"] == **name && instance["up"] == true
+            };
+            let new = joins(daemon, service).into_iter().nth(before);
+            new.is_some_and(|name| instances(daemon, service).iter().any(|one| is_up(one, &name)))
+        });
         function
     }
 
@@ -96,6 +103,13 @@ fn folder(daemon: &Daemon, service: &str) -> PathBuf {
 
 fn instances(daemon: &Daemon, service: &str) -> Vec<serde_json::Value> {
     daemon.json(&["service", "show", service])["instances"].as_array().expect("a list").clone()
+}
+
+/// The instances as which functions joined the service, from the first on.
+fn joins(daemon: &Daemon, service: &str) -> Vec<String> {
+    let events = daemon.check(&["events"], 0, &[]);
+    let what = format!(" joined service {service} as ");
+    events.lines().filter_map(|line| Some(line.split_once(&what)?.1.to_string())).collect()
 }
 
 fn ups(daemon: &Daemon, service: &str) -> usize {
