@@ -309,6 +309,14 @@ impl Supervisor {
 
     /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
+        let supervisor = Self::start_unwatched(settings)?;
+        let watched = supervisor.watch_services();
+        watched.map_err(|error| OperationError::system("watch the services", error))?;
+        Ok(supervisor)
+    }
+
+    /// The same without the thread that watches services: tests decide when they are looked at.
+    pub(super) fn start_unwatched(settings: &Settings) -> Result<Self, StartError> {
         let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
         let (damage, interrupted) = (store.take_damage(), store.take_interrupted());
         let (earlier, events) = (store.events()?, store.counter("events")?);
@@ -366,8 +374,6 @@ impl Supervisor {
         supervisor.load()?;
         supervisor.connect_all()?;
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
-        let watched = supervisor.watch_services();
-        watched.map_err(|error| OperationError::system("watch the services", error))?;
         supervisor.watch_launcher().map_err(|error| OperationError::system("watch the launcher", error))?;
         supervisor.roll_back_unconfirmed()?;
         if settings.store.is_some() {

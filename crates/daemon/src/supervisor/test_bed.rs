@@ -52,6 +52,13 @@ impl TestBed {
         Self::new(image::CLICKBOX, "clickbox")
     }
 
+    /// The same, whose services are looked at only when the test does so.
+    pub(super) fn unwatched_with_click() -> Self {
+        let fabric = ThreadFabric::new(image::CLICKBOX, 1);
+        let supervisor = Supervisor::start_unwatched(&Settings::new(fabric.clone(), "clickbox")).unwrap();
+        Self { supervisor, fabric }
+    }
+
     fn new(image: &'static [u8], name: &str) -> Self {
         let fabric = ThreadFabric::new(image, 1);
         let supervisor = Supervisor::start(&Settings::new(fabric.clone(), name)).unwrap();
