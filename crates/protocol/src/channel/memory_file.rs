@@ -11,6 +11,10 @@ use std::os::unix::fs::FileExt;
 const SEALS: SealFlags =
     SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
 
+/// How often the kernel is asked to seal a file. While another part of it looks at a page, such as one that moves pages, it
+/// answers, after some 0.1 s, that the file is in use.
+const SEAL_ATTEMPTS: usize = 20;
+
 /// A sealed memory file with these bytes. It can't be executed.
 pub fn create(bytes: &[u8]) -> Result<OwnedFd, ChannelError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -21,6 +25,12 @@ pub fn create(bytes: &[u8]) -> Result<OwnedFd, ChannelError> {
     };
     let file = File::from(descriptor);
     file.write_all_at(bytes, 0)?;
+    for _ in 1..SEAL_ATTEMPTS {
+        match fcntl_add_seals(&file, SEALS) {
+            Err(Errno::BUSY) => {}
+            other => return Ok(other.map(|()| file.into())?),
+        }
+    }
     fcntl_add_seals(&file, SEALS)?;
     Ok(file.into())
 }

@@ -58,10 +58,49 @@ pub(super) fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError>
     }
 }
 
+/// How often the kernel is asked to seal a file. While another part of it looks at a page, such as one that moves pages, it
+/// answers, after some 0.1 s, that the file is in use.
+const SEAL_ATTEMPTS: u32 = 20;
+
 fn seal(file: &OwnedFd, seals: i32) -> Result<(), SystemError> {
-    // SAFETY: the descriptor is open; the call touches no memory.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) } {
-        0 => Ok(()),
-        _ => Err(SystemError::last("seal a file in memory")),
+    let mut attempt = 1;
+    loop {
+        // SAFETY: the descriptor is open; the call touches no memory.
+        let sealed = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) };
+        if sealed == 0 {
+            return Ok(());
+        }
+        let error = SystemError::last("seal a file in memory");
+        if error.cause.raw_os_error() != Some(libc::EBUSY) || attempt == SEAL_ATTEMPTS {
+            return Err(error);
+        }
+        attempt += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    #[test]
+    fn a_file_that_stays_in_use_is_an_error() {
+        let file = region_file_without_seals();
+        // SAFETY: a new mapping is made, and removed before anything uses it.
+        unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let address = libc::mmap(null_mut(), 4096, access, libc::MAP_SHARED, file.as_raw_fd(), 0);
+            assert_ne!(address, libc::MAP_FAILED);
+            let refused = seal(&file, libc::F_SEAL_WRITE).unwrap_err();
+            assert_eq!(refused.cause.raw_os_error(), Some(libc::EBUSY));
+            assert_eq!(libc::munmap(address, 4096), 0);
+        }
+        seal(&file, libc::F_SEAL_WRITE).unwrap();
+    }
+
+    fn region_file_without_seals() -> OwnedFd {
+        let file = File::from(memory_file(c"test").unwrap());
+        file.set_len(4096).unwrap();
+        file.into()
     }
 }
