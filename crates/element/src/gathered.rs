@@ -14,7 +14,7 @@ use packet::{Batch, Packet};
 pub struct Gathering {
     /// The router's number of the place. Places upstream have lower numbers.
     pub place: u32,
-    /// The router's number of the connection by which gathered packets leave the place.
+    /// The router's number of the connection through which gathered packets leave the place.
     pub connection: u32,
     /// The router's number of the split. `None` if the parts never meet: then order does not matter, and they are gathered up
     /// to the end of the task's or timer's call.

@@ -39,7 +39,7 @@ impl Connection {
         Connection { element: element as u32, input, arrival, stamps, packets: Cell::new(0) }
     }
 
-    /// The connection by which gathered packets leave their place. They are counted where they were gathered.
+    /// The connection through which gathered packets leave their place. They are counted where they were gathered.
     pub(crate) fn of_place(element: usize, input: usize, stamps: bool) -> Connection {
         let (element, input) = (element as u32, input as u16);
         Connection { element, input, arrival: Arrival::InBatches, stamps, packets: Cell::new(0) }

@@ -91,7 +91,7 @@ impl Worker {
     pub(super) fn serve(&mut self, waker: &Waker, calls: &Receiver<Call>) {
         while !self.quits {
             if self.end.is_some() {
-                // Without a sender, nobody can start it again.
+                // Without a sender, nothing can start it again.
                 let Ok(call) = calls.recv() else { return };
                 call(self);
             }
