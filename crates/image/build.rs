@@ -102,7 +102,8 @@ const FOREIGN: [&str; 9] = [
 ];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let Some(package) = env::var_os("CARGO_MANIFEST_DIR") else { fail("CARGO_MANIFEST_DIR is not set") };
+    let root = Path::new(&package).join("../..");
     let guest = root.join("guest");
     for source in SOURCES {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
