@@ -16,6 +16,10 @@ pub mod function_region;
 pub mod link;
 #[path = "../../crates/boundary/tests/hostile/mailbox.rs"]
 pub mod mailbox;
+#[path = "../../crates/switch/tests/hostile/memif.rs"]
+pub mod memif;
+#[path = "../../crates/switch/tests/hostile/memif_peer.rs"]
+pub mod memif_peer;
 #[path = "../../crates/boundary/tests/hostile/memory.rs"]
 mod memory;
 #[path = "../../crates/openflow/tests/hostile/session.rs"]

@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
-use crate::driver::{Driver, DriverError, Received, Sent};
+use crate::driver::{Driver, DriverError, PeerState, Received, Sent};
 use crate::silence::Progress;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
@@ -210,6 +210,14 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn take_missed(&mut self) -> u64 {
         self.driver.take_missed()
+    }
+
+    fn peer(&self) -> Option<PeerState> {
+        self.driver.peer()
+    }
+
+    fn take_lost(&mut self) -> u64 {
+        self.driver.take_lost()
     }
 
     fn link_books(&mut self) -> Option<LinkBooks> {

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, Received, Sent};
+use crate::driver::{Driver, DriverError, PeerState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
@@ -230,14 +230,16 @@ impl<F: Forward> SwitchRunner<F> {
         &mut self.switch
     }
 
-    /// A port's counters, including the frames that its driver has missed so far.
+    /// A port's counters, including the frames that its driver has missed so far. Frames that were lost behind it came back
+    /// from it and are lost as `down`.
     pub fn counters(&mut self, port: PortId) -> Option<Counters> {
-        let missed = running_slot(&mut self.slots, port).map_or(0, |slot| {
-            let missed = slot.driver.take_missed();
-            slot.came += missed;
-            missed
+        let (missed, lost) = running_slot(&mut self.slots, port).map_or((0, 0), |slot| {
+            let (missed, lost) = (slot.driver.take_missed(), slot.driver.take_lost());
+            slot.came += missed + lost;
+            (missed, lost)
         });
         self.switch.lost(port, Reason::MISSED, missed);
+        self.switch.lost(port, Reason::DOWN, lost);
         self.switch.counters(port).copied()
     }
 
@@ -271,6 +273,11 @@ impl<F: Forward> SwitchRunner<F> {
     /// Why a port is down, if it is.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
         self.slots.get(usize::from(port.0))?.as_ref()?.down.as_ref()
+    }
+
+    /// The process at the other end of a port, if its driver has one that comes and goes.
+    pub fn peer(&self, port: PortId) -> Option<PeerState> {
+        self.slots.get(usize::from(port.0))?.as_ref()?.driver.peer()
     }
 
     /// Nanoseconds since the runner was created.

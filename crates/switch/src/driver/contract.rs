@@ -71,6 +71,17 @@ pub struct Sent {
     pub is_crowded: bool,
 }
 
+/// What is known of the process at the other end of a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    /// It is connected.
+    Connected,
+    /// The driver waits for it, and why it is not there.
+    Awaited(String),
+    /// It has ended, and why. The driver needs another descriptor.
+    Gone(String),
+}
+
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.
 pub trait Driver: Send {
     /// Adds received frames to a batch, until none is left or the batch is full.
@@ -149,6 +160,16 @@ pub trait Driver: Send {
         0
     }
 
+    /// The process at the other end, if the driver has one that comes and goes.
+    fn peer(&self) -> Option<PeerState> {
+        None
+    }
+
+    /// Frames lost since the last call that were sent, and that the other end had not taken when it ended.
+    fn take_lost(&mut self) -> u64 {
+        0
+    }
+
     /// What passed this end of a link to another process, if the driver is one.
     fn link_books(&mut self) -> Option<LinkBooks> {
         None
@@ -224,6 +245,14 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn take_missed(&mut self) -> u64 {
         (**self).take_missed()
+    }
+
+    fn peer(&self) -> Option<PeerState> {
+        (**self).peer()
+    }
+
+    fn take_lost(&mut self) -> u64 {
+        (**self).take_lost()
     }
 
     fn link_books(&mut self) -> Option<LinkBooks> {

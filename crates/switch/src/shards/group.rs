@@ -4,7 +4,7 @@ use super::exchange::Exchange;
 use super::thread_of;
 use crate::books::{LinkBooks, PortBooks, SwitchBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, Null};
+use crate::driver::{Driver, DriverError, Null, PeerState};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::port::{PortId, PortSettings};
@@ -258,6 +258,11 @@ impl<F: Forward> Shards<F> {
     /// Why a port is down, if it is at any shard.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
         self.shards().find_map(|shard| shard.down(port))
+    }
+
+    /// The process at the other end of a port, if its driver has one that comes and goes.
+    pub fn peer(&self, port: PortId) -> Option<PeerState> {
+        self.shards().find_map(|shard| shard.peer(port))
     }
 
     /// Nanoseconds since the switch was created.

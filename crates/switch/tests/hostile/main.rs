@@ -5,6 +5,9 @@
 
 mod function;
 mod link;
+mod memif;
+#[allow(dead_code, reason = "other tests use the rest")]
+mod memif_peer;
 #[allow(dead_code, reason = "links have real memory")]
 #[path = "../../../boundary/tests/hostile/memory.rs"]
 mod memory;
@@ -24,6 +27,11 @@ fn check(count: u64, survive: impl Fn(&[u8])) {
 #[test]
 fn a_link_survives_a_peer_that_writes_anything() {
     check(2_000, link::peer);
+}
+
+#[test]
+fn a_memif_server_survives_a_client_that_sends_and_writes_anything() {
+    check(2_000, memif::client);
 }
 
 #[test]
