@@ -40,6 +40,11 @@ const CALLS: &[i64] = &[
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
+    // Eventfds that a peer shares: waking it must not block.
+    libc::SYS_io_setup,
+    libc::SYS_io_submit,
+    libc::SYS_io_getevents,
+    libc::SYS_io_destroy,
     libc::SYS_eventfd2,
     libc::SYS_pipe2,
     libc::SYS_memfd_create,
@@ -51,7 +56,7 @@ const CALLS: &[i64] = &[
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
     libc::SYS_bind,
-    // The next launcher, at the one socket that the launcher has bound.
+    // The next launcher and memif clients, at the sockets that the launcher has bound.
     libc::SYS_listen,
     libc::SYS_accept4,
     libc::SYS_shutdown,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use switch::driver::{AfPacket, PcapError, PcapPort, Tap};
+use switch::driver::{AfPacket, MemifPort, PcapError, PcapPort, Tap};
 
 /// Maximum number of devices that are kept. A client could otherwise use up the launcher's descriptors.
 const MAX_DEVICES: usize = 2048;
@@ -33,6 +33,15 @@ impl Devices {
             (PortDevice::Recording(path), None) => {
                 (file(path, PcapPort::create_recording)?, Step::CreateRecording)
             }
+            (PortDevice::MemifServer(path), Some(kept)) if MemifPort::listens_at(kept, path) => {
+                return duplicate(kept, Step::ListenAtSocket);
+            }
+            (PortDevice::MemifServer(path), _) => (MemifPort::listen(absolute(path)?), Step::ListenAtSocket),
+            // Each connection is another one.
+            (PortDevice::MemifClient(path), _) => {
+                let connected = MemifPort::connect(absolute(path)?);
+                return connected.map_err(|error| failed(Step::ConnectToSocket, &error));
+            }
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
@@ -53,7 +62,8 @@ impl Devices {
         let is_it = match &device {
             PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
-            PortDevice::Interface(_) | PortDevice::Replay(_) => false,
+            PortDevice::MemifServer(path) => MemifPort::listens_at(&descriptor, path),
+            PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::MemifClient(_) => false,
         };
         if !is_it {
             return Err(Refusal::OtherDevice);
@@ -65,14 +75,19 @@ impl Devices {
         Ok(())
     }
 
-    /// Forgets a device.
+    /// Forgets a device, and removes the socket of a server that has ended.
     pub(crate) fn close(&mut self, device: &PortDevice) {
-        self.0.remove(device);
+        if self.0.remove(device).is_some()
+            && let PortDevice::MemifServer(path) = device
+        {
+            MemifPort::remove(path);
+        }
     }
 
     /// Forgets all devices.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        let all: Vec<PortDevice> = self.0.keys().cloned().collect();
+        all.iter().for_each(|device| self.close(device));
     }
 }
 
@@ -87,15 +102,16 @@ fn is_writable_file(descriptor: &OwnedFd) -> bool {
     is_file && mode.is_ok_and(|mode| mode == OFlags::RDWR || mode == OFlags::WRONLY)
 }
 
+fn absolute(path: &Path) -> Result<&Path, Refusal> {
+    if path.is_absolute() { Ok(path) } else { Err(Refusal::RelativePath) }
+}
+
 /// Opens a file at an absolute path. The outer error is not the system's.
 fn file(
     path: &Path,
     open: impl FnOnce(&Path) -> Result<std::fs::File, PcapError>,
 ) -> Result<io::Result<OwnedFd>, Refusal> {
-    if !path.is_absolute() {
-        return Err(Refusal::RelativePath);
-    }
-    match open(path) {
+    match open(absolute(path)?) {
         Ok(file) => Ok(Ok(file.into())),
         Err(PcapError::System(error)) => Ok(Err(error)),
         Err(_) => Err(Refusal::NotAFile),

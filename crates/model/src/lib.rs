@@ -24,6 +24,7 @@ mod host;
 mod image;
 mod ip_prefix;
 mod mac_addr;
+mod memif;
 mod name;
 mod path;
 mod services;
@@ -65,6 +66,7 @@ pub use host::{
 pub use image::{ImageDigest, ImageDigestError, ImageSource, MAX_IMAGE_BYTES};
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
+pub use memif::{MemifRole, MemifSecret, MemifSecretError};
 pub use name::{
     BoxName, ChainName, ConfigurationName, NameError, Owner, PipeName, PortName, ServiceName, StackName,
     SwitchName, UploadName, UserName,

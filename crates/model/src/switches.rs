@@ -11,6 +11,7 @@ use crate::controllers::{ControllerAddress, ControllerStatus, FailMode};
 use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
+use crate::memif::{MemifRole, MemifSecret};
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
 use crate::size::Weight;
 use crate::text::as_text;
@@ -148,6 +149,19 @@ pub enum PortDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<u64>,
     },
+    /// A memif interface: memory that is shared with a process on the daemon's host, such as VPP, or a DPDK application.
+    Memif {
+        /// The absolute path of the control socket.
+        path: String,
+        /// Whether the port waits for the other process or connects to it.
+        role: MemifRole,
+        /// The number of the interface. Both ends need the same one.
+        #[serde(default)]
+        id: u32,
+        /// What a client must know. Absent: a server accepts every client.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<MemifSecret>,
+    },
     /// Nothing: sent frames are discarded, and none are received.
     Null {},
     /// A port of another switch, or of the same one. Both ends are created and removed together.
@@ -164,6 +178,16 @@ pub enum PortDriver {
         /// The number of the box's port.
         port: u8,
     },
+}
+
+impl PortDriver {
+    /// The driver, as those see it who may not know its secret.
+    pub fn without_secret(mut self) -> Self {
+        if let Self::Memif { secret, .. } = &mut self {
+            *secret = None;
+        }
+        self
+    }
 }
 
 fn once() -> u32 {

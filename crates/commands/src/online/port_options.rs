@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddPort, BoundAddresses, CapturePoint, Device, IpPrefix, IpPrefixError, Limits, MacAddr, PortDriver,
-    PortName, Weight,
+    AddPort, BoundAddresses, CapturePoint, Device, IpPrefix, IpPrefixError, Limits, MacAddr, MemifRole,
+    MemifSecret, PortDriver, PortName, Weight,
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -24,12 +24,43 @@ pub(crate) enum Driver {
     AfPacket,
     /// Capture files to read and write.
     Pcap,
+    /// Memory that is shared with VPP, a DPDK application, or another switch.
+    Memif,
     /// Nothing: frames to it are discarded.
     Null,
     /// A port of another switch.
     Pipe,
     /// A port of a box.
     Box,
+}
+
+/// What an end of a memif interface does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Role {
+    /// It listens at the socket. Older programs call it the master.
+    Server,
+    /// It connects, and makes the shared memory. Older programs call it the slave.
+    Client,
+}
+
+impl From<MemifRole> for Role {
+    fn from(role: MemifRole) -> Self {
+        match role {
+            MemifRole::Server => Self::Server,
+            MemifRole::Client => Self::Client,
+        }
+    }
+}
+
+impl From<Role> for MemifRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Server => Self::Server,
+            Role::Client => Self::Client,
+        }
+    }
 }
 
 /// The settings of a port.
@@ -54,6 +85,18 @@ pub(crate) struct PortOptions {
     /// pcap: packets per second [default: as fast as the switch takes them]
     #[arg(long, value_name = "N")]
     rate: Option<u64>,
+    /// memif: path of the control socket.
+    #[arg(long, value_name = "SOCKET")]
+    path: Option<PathBuf>,
+    /// memif: whether the port listens at the socket or connects to it.
+    #[arg(long, value_enum)]
+    role: Option<Role>,
+    /// memif: number of the interface, the same at both ends [default: 0]
+    #[arg(long, value_name = "N")]
+    id: Option<u32>,
+    /// memif: what a client must know [default: a server accepts every client]
+    #[arg(long, value_name = "TEXT")]
+    secret: Option<MemifSecret>,
     /// pipe: other end, as SWITCH/PORT. box: port of a box, as BOX:N.
     #[arg(long, value_name = "SWITCH/PORT|BOX:N")]
     to: Option<CapturePoint>,
@@ -98,6 +141,8 @@ pub(crate) struct PortOptions {
 pub(crate) enum PortOptionsError {
     /// A `pcap` port has no file.
     NoCapture(PortName),
+    /// A `memif` port has no socket or no role.
+    NoMemif(PortName),
     /// A `pipe` port has no other end.
     NoPipeEnd(PortName),
     /// A `box` port names no port of a box.
@@ -121,6 +166,11 @@ impl fmt::Display for PortOptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoCapture(port) => write!(f, "port {port}: a pcap port needs --read, --write or both"),
+            Self::NoMemif(port) => write!(
+                f,
+                "port {port}: a memif port needs --path SOCKET, and --role server or --role client: the other than the \
+                 process at the other end has"
+            ),
             Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),
             Self::NoBoxPort(port) => write!(f, "port {port}: a box needs --to BOX:N, the port of the box"),
             Self::Unsupported { port, driver, option } => {
@@ -140,7 +190,11 @@ impl Error for PortOptionsError {
             // The message is the cause's.
             Self::Folder(error) => error.source(),
             Self::BindIp(_, error) => Some(error),
-            Self::NoCapture(_) | Self::NoPipeEnd(_) | Self::NoBoxPort(_) | Self::Unsupported { .. } => None,
+            Self::NoCapture(_)
+            | Self::NoMemif(_)
+            | Self::NoPipeEnd(_)
+            | Self::NoBoxPort(_)
+            | Self::Unsupported { .. } => None,
         }
     }
 }
@@ -168,6 +222,15 @@ impl PortOptions {
                 repeat: self.repeat.unwrap_or(1),
                 rate: self.rate,
             },
+            (Driver::Memif, _) => match (path(&self.path)?, self.role) {
+                (Some(path), Some(role)) => PortDriver::Memif {
+                    path,
+                    role: role.into(),
+                    id: self.id.unwrap_or(0),
+                    secret: self.secret.clone(),
+                },
+                _ => return Err(PortOptionsError::NoMemif(name)),
+            },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
             (Driver::Pipe, _) => return Err(PortOptionsError::NoPipeEnd(name)),
@@ -191,13 +254,17 @@ impl PortOptions {
     /// Rejects options that the driver does not support.
     fn check(&self, name: &PortName) -> Result<(), PortOptionsError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
-        let captures: &[Driver] = &[Driver::Pcap];
+        let (captures, memif): (&[Driver], &[Driver]) = (&[Driver::Pcap], &[Driver::Memif]);
         let given = [
             ("device", self.device.is_some(), devices),
             ("read", self.read.is_some(), captures),
             ("write", self.write.is_some(), captures),
             ("repeat", self.repeat.is_some(), captures),
             ("rate", self.rate.is_some(), captures),
+            ("path", self.path.is_some(), memif),
+            ("role", self.role.is_some(), memif),
+            ("id", self.id.is_some(), memif),
+            ("secret", self.secret.is_some(), memif),
             ("to", self.to.is_some(), &[Driver::Pipe, Driver::Box]),
             ("transparent", self.transparent, &[Driver::Box]),
         ];

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
-    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
-    SwitchMode, SwitchName, Translation, Value, Weight,
+    MemifSecret, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack,
+    StackName, SwitchMode, SwitchName, Translation, Value, Weight,
 };
 use serde::Serialize;
 
-use super::port_options::Driver;
+use super::port_options::{Driver, Role};
 use super::replicas::{Milliseconds, Replicas};
 
 /// The entries of the file, as `stack_file` reads them.
@@ -101,6 +101,14 @@ struct PortEntry {
     repeat: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<MemifSecret>,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<CapturePoint>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -253,6 +261,10 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         write: None,
         repeat: None,
         rate: None,
+        path: None,
+        role: None,
+        id: None,
+        secret: None,
         to: None,
         addresses: port.addresses,
         default: port.default,
@@ -272,6 +284,11 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.driver = Driver::Pcap;
             (entry.read, entry.write, entry.rate) = (read, write, rate);
             entry.repeat = Some(repeat);
+        }
+        PortDriver::Memif { path, role, id, secret } => {
+            entry.driver = Driver::Memif;
+            (entry.path, entry.role, entry.secret) = (Some(path), Some(role.into()), secret);
+            entry.id = Some(id).filter(|id| *id != 0);
         }
         PortDriver::Null {} => {}
         PortDriver::Pipe { switch, port } => {
@@ -370,6 +387,15 @@ mod tests {
             name: "wan".parse().expect("a name"),
             ports: vec![
                 add("iface", PortDriver::AfPacket { device }),
+                add(
+                    "memif",
+                    PortDriver::Memif {
+                        path: "/run/memif.sock".into(),
+                        role: api::MemifRole::Client,
+                        id: 7,
+                        secret: Some("hush".parse().expect("a secret")),
+                    },
+                ),
                 add("pipe", pipe),
                 add("tap", PortDriver::Tap { device: None }),
             ],

@@ -2,7 +2,7 @@
 
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
-use api::{AddPort, Device, DeviceError, PortDriver};
+use api::{AddPort, Device, DeviceError, MemifRole, PortDriver};
 use protocol::launcher::PortDevice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ impl Devices {
                 PortDevice::Tap(name) => PortError::Tap(name, error),
                 PortDevice::Interface(name) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
+                PortDevice::MemifServer(path) | PortDevice::MemifClient(path) => {
+                    PortError::Memif(path, error)
+                }
             })?;
             opened.push(descriptor);
         }
@@ -30,7 +33,11 @@ impl Devices {
     pub(crate) fn conflict(one: &AddPort, other: &AddPort) -> bool {
         let exclusive = |port: &AddPort| -> Vec<PortDevice> {
             let all = devices(port).into_iter().flatten();
-            all.filter(|device| matches!(device, PortDevice::Tap(_) | PortDevice::Recording(_))).collect()
+            let is_one_ports = |device: &PortDevice| match device {
+                PortDevice::Tap(_) | PortDevice::Recording(_) | PortDevice::MemifServer(_) => true,
+                PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::MemifClient(_) => false,
+            };
+            all.filter(is_one_ports).collect()
         };
         exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
@@ -41,7 +48,8 @@ impl Devices {
         port: &AddPort,
         duplicate: impl FnOnce() -> Option<OwnedFd>,
     ) {
-        let kept = |device: &PortDevice| !matches!(device, PortDevice::Replay(_));
+        let kept =
+            |device: &PortDevice| !matches!(device, PortDevice::Replay(_) | PortDevice::MemifClient(_));
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
@@ -87,11 +95,18 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
             }
             files
         }
+        PortDriver::Memif { path, role, .. } => {
+            let device = match role {
+                MemifRole::Server => PortDevice::MemifServer,
+                MemifRole::Client => PortDevice::MemifClient,
+            };
+            absolute(Some(path))?.map(device).into_iter().collect()
+        }
         PortDriver::Null {} | PortDriver::Pipe { .. } | PortDriver::Box { .. } => Vec::new(),
     })
 }
 
-/// The path of a capture file, which must be absolute.
+/// The path of a capture file or a socket, which must be absolute.
 fn absolute(path: Option<&str>) -> Result<Option<PathBuf>, RequestError> {
     match path.map(Path::new) {
         Some(path) if path.is_relative() => Err(RequestError::RelativePath(path.into())),

@@ -107,7 +107,7 @@ impl Supervisor {
         self.for_caller(Caller::Administrator)
     }
 
-    fn user(&self) -> Option<&Arc<User>> {
+    pub(super) fn user(&self) -> Option<&Arc<User>> {
         match &self.1 {
             Caller::Administrator => None,
             Caller::User(user) => Some(user),
@@ -289,6 +289,7 @@ impl Supervisor {
             PortDriver::Tap { .. } => Err(AccessError::HostDevice("tap devices").into()),
             PortDriver::AfPacket { .. } => Err(AccessError::HostDevice("interfaces").into()),
             PortDriver::Pcap { .. } => Err(AccessError::HostDevice("capture files").into()),
+            PortDriver::Memif { .. } => Err(AccessError::HostDevice("memif interfaces").into()),
         }
     }
 

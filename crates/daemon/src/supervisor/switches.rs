@@ -3,6 +3,7 @@
 use super::claims::Claim;
 use super::flows::{FlowChanges, check_flows};
 use super::operation::Operation;
+use super::port_recovery::is_awaited;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
@@ -16,11 +17,6 @@ use api::{
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Whether a port's device may disappear and return, so that it is reopened.
-fn is_reopened(driver: &PortDriver) -> bool {
-    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
-}
 
 /// Where a switch sends frames.
 #[derive(Debug)]
@@ -184,7 +180,13 @@ impl Supervisor {
         if self.join_by_link(switch, port)? {
             return Ok(());
         }
-        let devices = Devices::open(self.0.fabrics.connector(), port)?;
+        let devices = match Devices::open(self.0.fabrics.connector(), port) {
+            Err(failure) if is_awaited(&port.driver) => {
+                self.fail(switch, &port.name, with_causes(&failure));
+                Devices::default()
+            }
+            opened => opened?,
+        };
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
             drop(devices);
@@ -231,50 +233,6 @@ impl Supervisor {
         });
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop)
-    }
-
-    fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
-        let message = format!("port {port} of switch {switch} does not work: {why}");
-        if self.0.faults().insert((switch.clone(), port.clone()), why).is_none() {
-            self.0.journal.note(EventKind::PortFailed, (switch, port), message);
-        }
-    }
-
-    /// Records failed ports, and reopens those whose device is available again.
-    pub(super) fn recover_ports(&self, snapshot: &TrafficSnapshot) {
-        let ports = snapshot.switches.iter().flat_map(|(switch, ports)| {
-            ports.iter().filter_map(move |(port, stats)| Some((switch, port, stats.fault.clone()?)))
-        });
-        let definitions: Vec<(SwitchName, AddPort)> = {
-            let switches = self.0.switches();
-            let all = switches.iter().flat_map(|(name, stored)| {
-                stored.definition.ports.iter().map(move |port| (name.clone(), port.clone()))
-            });
-            all.filter(|(_, port)| is_reopened(&port.driver)).collect()
-        };
-        let find = |switch: &SwitchName, port: &PortName| {
-            definitions.iter().find(|(name, definition)| name == switch && definition.name == *port)
-        };
-        for (switch, port, why) in ports.filter(|(switch, port, _)| find(switch, port).is_some()) {
-            self.fail(switch, port, why);
-        }
-        let broken: Vec<(SwitchName, PortName)> = self.0.faults().keys().cloned().collect();
-        for key in broken {
-            let Some((switch, port)) = find(&key.0, &key.1) else {
-                self.0.faults().remove(&key);
-                continue;
-            };
-            // The device is another one than before, although it has the same name.
-            Devices::close(self.0.fabrics.connector(), port);
-            let Ok(devices) = Devices::open(self.0.fabrics.connector(), port) else { continue };
-            let subject = Subject::from((switch, &port.name));
-            let message = format!("port {} of switch {switch} works again", port.name);
-            let order = orders::ReopenPort { switch: switch.clone(), port: port.clone() };
-            if self.0.fabrics.ask_with(order, &devices.descriptors()).is_ok() {
-                self.0.faults().remove(&key);
-                self.0.journal.note(EventKind::PortRecovered, subject, message);
-            }
-        }
     }
 
     /// Removes a switch and its ports. Attached boxes keep running, and are attached again when a switch of this name is
@@ -743,14 +701,18 @@ impl Supervisor {
             let port = definition.name.clone();
             let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
             let key = (name.clone(), port.clone());
+            let fault = self.0.faults().get(&key).cloned();
             SwitchPort {
-                fault: self.0.faults().get(&key).cloned().or_else(|| stats.fault.clone()),
+                fault: fault.or_else(|| stats.fault.clone()).or_else(|| stats.awaits.clone()),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
                 drops: stats.counters.drops.clone(),
                 stack: stored.makers.get(&port).cloned(),
                 name: port,
-                driver: definition.driver,
+                driver: match self.user() {
+                    Some(_) => definition.driver.without_secret(),
+                    None => definition.driver,
+                },
                 limits: definition.limits,
                 default: definition.default,
             }

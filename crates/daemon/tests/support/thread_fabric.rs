@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
-use switch::driver::{AfPacket, Tap};
+use switch::driver::{AfPacket, MemifPort, Tap};
 
 /// A fabric in threads of the test, and devices that the test opens itself.
 #[derive(Debug)]
@@ -81,6 +81,8 @@ impl Connector for ThreadFabric {
         let (step, opened) = match &device {
             PortDevice::Tap(name) => (Step::OpenTap, Tap::open_descriptor(name)),
             PortDevice::Interface(name) => (Step::OpenInterface, AfPacket::open_descriptor(name)),
+            PortDevice::MemifServer(path) => (Step::ListenAtSocket, MemifPort::listen(path)),
+            PortDevice::MemifClient(path) => (Step::ConnectToSocket, MemifPort::connect(path)),
             PortDevice::Replay(path) => (Step::OpenReplay, File::open(path).map(OwnedFd::from)),
             PortDevice::Recording(path) => {
                 let created = File::options().read(true).write(true).create_new(true).open(path);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use switch::driver::Pipe;
+use switch::driver::{PeerState, Pipe};
 use switch::{
     Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId, PortSettings,
     RateLimit, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
@@ -545,7 +545,12 @@ impl Network {
             let counters = reported(&runner.counters(entry.id).unwrap_or_default());
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
-            (name.clone(), PortStats { counters, cost, fault })
+            let (fault, awaits) = match (fault, runner.peer(entry.id)) {
+                (None, Some(PeerState::Gone(why))) => (Some(why), None),
+                (None, Some(PeerState::Awaited(why))) => (None, Some(why)),
+                (fault, _) => (fault, None),
+            };
+            (name.clone(), PortStats { counters, cost, fault, awaits })
         };
         record.ports.iter().map(look).collect()
     }

@@ -29,6 +29,7 @@ impl Network {
                         counters: reported(&pipe.side_counters(*side)),
                         cost: pipe.cost(*side),
                         fault: pipe.down().map(|fault| with_causes(&fault)),
+                        awaits: None,
                     };
                     Some(&mut of_pipe)
                 }

@@ -238,6 +238,8 @@ fn a_kept_descriptor_is_that_of_its_device() {
         PortDevice::Interface("lo".into()),
         PortDevice::Replay(path.clone()),
         PortDevice::Recording("relative".into()),
+        PortDevice::MemifServer(path.clone()),
+        PortDevice::MemifClient(path.clone()),
         recording(),
     ];
     for device in devices {

@@ -385,6 +385,9 @@ pub struct PortStats {
     pub cost: Duration,
     /// Why the port is down; `None` if it works.
     pub fault: Option<String>,
+    /// What the port waits for, if it does, although it works.
+    #[serde(default)]
+    pub awaits: Option<String>,
 }
 
 impl PortStats {

@@ -85,6 +85,11 @@ pub enum PortDevice {
     /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher
     /// keeps it until it is closed: each reply has the same file.
     Recording(PathBuf),
+    /// The listening socket of a memif server. The path must be absolute. The launcher keeps it until it is closed: each reply has
+    /// the same socket.
+    MemifServer(PathBuf),
+    /// A connection to the memif server that listens at this path, which must be absolute: another one with each reply.
+    MemifClient(PathBuf),
 }
 
 /// What a launcher answers.

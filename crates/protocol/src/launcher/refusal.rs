@@ -49,6 +49,10 @@ pub enum Step {
     OpenReplay,
     /// Create a capture.
     CreateRecording,
+    /// Listen at the socket of a memif interface.
+    ListenAtSocket,
+    /// Connect to the socket of a memif interface.
+    ConnectToSocket,
     /// Make a channel.
     MakeChannel,
     /// Start the program of a fabric.
@@ -126,6 +130,8 @@ impl fmt::Display for Step {
             Self::OpenInterface => "open the network interface",
             Self::OpenReplay => "open the capture",
             Self::CreateRecording => "create the capture",
+            Self::ListenAtSocket => "listen at the socket",
+            Self::ConnectToSocket => "connect to the socket",
             Self::MakeChannel => "make a channel",
             Self::StartFabric => "start a fabric",
             Self::StartAgent => "start an agent",

@@ -103,6 +103,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             if add.json {
                 output::json(&port);
             }
+            if let Some(fault) = &port.fault {
+                eprintln!("port {} waits: {fault}", port.name);
+            }
             if let Some(device) = device(&port).filter(|device| is_down(device)) {
                 eprintln!(
                     "port {} has no traffic while {device} is down: ip link set {device} up",
@@ -195,6 +198,7 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
             let files: Vec<&str> = [read, write].into_iter().flatten().map(String::as_str).collect();
             format!("pcap {}", files.join(" "))
         }
+        PortDriver::Memif { path, role, id, .. } => format!("memif {role} {path} {id}"),
         PortDriver::Null {} => "null".into(),
         PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
