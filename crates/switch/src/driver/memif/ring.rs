@@ -180,13 +180,11 @@ impl Ring {
         }
     }
 
-    /// Fetches the buffer at a position into the cache.
+    /// The buffer at a position: its region, and where it is there.
     #[inline(always)]
-    fn prefetch(&self, regions: &[Region], position: u16) {
+    fn buffer<'a>(&self, regions: &'a [Region], position: u16) -> Option<(&'a Region, usize)> {
         let Descriptor { region, offset, .. } = self.descriptor(regions, position);
-        if let Some(region) = regions.get(region) {
-            region.prefetch(offset);
-        }
+        Some((regions.get(region)?, offset))
     }
 }
 
@@ -226,8 +224,10 @@ impl Reader {
         // Frames that cannot be used count too, so that a visit ends.
         while read < waiting && frames < room {
             let ahead = self.0.position.wrapping_add(AHEAD);
-            if read + AHEAD < waiting {
-                self.0.prefetch(regions, ahead);
+            if read + AHEAD < waiting
+                && let Some((region, offset)) = self.0.buffer(regions, ahead)
+            {
+                region.prefetch_read(offset);
             }
             frames += 1;
             let descriptor = self.take(regions, &mut read);
@@ -382,8 +382,11 @@ impl Writer {
         let mut sent = Sent::default();
         let mut free = self.free(regions)?;
         for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
-            if free > AHEAD {
-                self.ring.prefetch(regions, self.ring.position.wrapping_add(AHEAD));
+            let ahead = self.ring.position.wrapping_add(AHEAD);
+            if free > AHEAD
+                && let Some((region, offset)) = self.ring.buffer(regions, ahead)
+            {
+                region.prefetch_write(offset);
             }
             let Some(used) = self.write(regions, frame, free)? else { break };
             free -= used;
@@ -404,6 +407,35 @@ impl Writer {
     /// Writes a frame. Returns the slots that it took, or `None` if it does not fit into the free ones.
     #[inline(always)]
     fn write(&mut self, regions: &[Region], frame: &[u8], free: u16) -> Result<Option<u16>, MemifError> {
+        if free == 0 {
+            return Ok(None);
+        }
+        let buffer = self.ring.descriptor(regions, self.ring.position);
+        let capacity = match self.ring.place.buffers {
+            Buffers::Own(_) => MAX_FRAME,
+            Buffers::Peers => buffer.length,
+        };
+        if frame.len() > capacity {
+            return self.write_chain(regions, frame, free);
+        }
+        if !regions.get(buffer.region).is_some_and(|region| region.write(buffer.offset, frame)) {
+            return Err(MemifError::Buffer);
+        }
+        let filled = Descriptor { length: frame.len(), has_next: false, ..buffer };
+        self.ring.describe(regions, self.ring.position, filled);
+        self.ring.position = self.ring.position.wrapping_add(1);
+        self.filled += 1;
+        Ok(Some(1))
+    }
+
+    /// Like [`write`](Self::write), for a frame that is longer than a buffer.
+    #[cold]
+    fn write_chain(
+        &mut self,
+        regions: &[Region],
+        frame: &[u8],
+        free: u16,
+    ) -> Result<Option<u16>, MemifError> {
         let (mut rest, mut used) = (frame, 0);
         loop {
             if used == free {
@@ -411,11 +443,7 @@ impl Writer {
             }
             let position = self.ring.position.wrapping_add(used);
             let mut buffer = self.ring.descriptor(regions, position);
-            let capacity = match self.ring.place.buffers {
-                Buffers::Own(_) => MAX_FRAME,
-                Buffers::Peers => buffer.length,
-            };
-            let (part, next) = rest.split_at_checked(capacity).unwrap_or((rest, &[]));
+            let (part, next) = rest.split_at_checked(buffer.length).unwrap_or((rest, &[]));
             let is_written =
                 regions.get(buffer.region).is_some_and(|region| region.write(buffer.offset, part));
             if !is_written {
