@@ -167,7 +167,7 @@ impl<A: Address> Routes<A> {
 }
 
 impl<A: Address> Lookup<A> for Routes<A> {
-    fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
+    fn lookup_batch(&mut self, addresses: &[A], hops: &mut [u32]) {
         self.table.lookup_batch(addresses, hops);
     }
 
@@ -197,7 +197,7 @@ impl Ip4Routes {
 }
 
 impl Lookup<u32> for Ip4Routes {
-    fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
+    fn lookup_batch(&mut self, addresses: &[u32], hops: &mut [u32]) {
         self.routes.lookup_batch(addresses, hops);
     }
 

@@ -63,7 +63,7 @@ impl<A: Copy> Forwarder<A> {
         &mut self,
         cx: &mut Context,
         mut batch: Batch,
-        table: &impl Lookup<A>,
+        table: &mut impl Lookup<A>,
         address: impl Fn(&Packet) -> A,
         redirect: impl Fn(&mut Packet, A),
         mut miss: impl FnMut(&mut Context, A),
@@ -116,7 +116,7 @@ impl Ip4Forwarder {
         &mut self,
         cx: &mut Context,
         batch: Batch,
-        table: &impl Lookup<u32>,
+        table: &mut impl Lookup<u32>,
         log_name: Option<&str>,
     ) {
         let logged = &mut self.logged;
