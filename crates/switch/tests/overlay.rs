@@ -272,6 +272,37 @@ fn frames_cross_the_kernels_vxlan_device() {
     }
 }
 
+/// The far kernel passes on large packets that nobody has cut. The segments are as long as the receiver announced, although the
+/// tunnel has room for longer ones.
+#[test]
+fn segments_are_as_long_as_their_receiver_announced() {
+    for [local, remote] in ADDRESSES {
+        let Some(far) = connected() else { return };
+        kernel_device(&far, remote, local);
+        let host = Namespace::new();
+        let number = thread_number();
+        host.run(|| {
+            assert!(ip(&format!("link add host type veth peer name sw netns {number}")));
+            assert!(ip("addr add 10.9.0.1/24 dev host") && ip("link set host mtu 1200 up"));
+        });
+        assert!(ip("link set sw mtu 1200 up"));
+        let (port, _reserved) = open(&tunnel(VXLAN, ends(local, remote), 42), None);
+        let mut runner = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
+        let sw = runner.add_port(Box::new(AfPacket::open("sw").unwrap()), PortSettings::default()).unwrap();
+        let tunnel = runner.add_port(Box::new(port), PortSettings::default()).unwrap();
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| runner.run(Duration::from_millis(5), |_| is_done.load(Ordering::Relaxed)));
+            transfer(&far, &host, "10.9.0.1", 2_000_000);
+            transfer(&host, &far, "10.9.0.2", 2_000_000);
+            is_done.store(true, Ordering::Relaxed);
+        });
+        let [sw, tunnel] = [sw, tunnel].map(|port| runner.counters(port).unwrap());
+        assert_eq!((sw.drops, tunnel.drops), ([0; REASONS.len()], [0; REASONS.len()]));
+        assert!(tunnel.received_frames > 2_000_000 / 1160 && tunnel.received_bytes > 2_000_000);
+    }
+}
+
 /// What is longer than the MTU is answered, and the senders heed it; the maximum segment size follows the MTU.
 #[test]
 fn long_packets_are_answered() {

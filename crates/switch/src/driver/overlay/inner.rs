@@ -171,8 +171,8 @@ impl Inner {
         (header >= TCP && header <= segment.len()).then_some(self.transport? + header)
     }
 
-    /// The offset of the maximum segment size in a TCP packet with the flag SYN, if it announces one above `most`.
-    fn large_segment_size(&self, frame: &[u8], most: u16) -> Option<(usize, u16)> {
+    /// The maximum segment size that a TCP packet with the flag SYN announces, and its offset.
+    pub(super) fn announced_size(&self, frame: &[u8]) -> Option<(usize, u16)> {
         let data = self.tcp_data(frame)?;
         let start = self.transport?;
         let header = frame.get(start..data)?;
@@ -188,8 +188,7 @@ impl Inner {
                 _ => {
                     let [kind, length, rest @ ..] = option else { return None };
                     if [*kind, *length] == OPTION_MSS {
-                        let size = u16::from_be_bytes(*rest.first_chunk()?);
-                        return (size > most).then_some((start + at + 2, size));
+                        return Some((start + at + 2, u16::from_be_bytes(*rest.first_chunk()?)));
                     }
                     usize::from(*length).max(2)
                 }
@@ -197,21 +196,26 @@ impl Inner {
         }
     }
 
-    /// Whether [`lower_segment_size`](Self::lower_segment_size) would change the frame.
-    pub(super) fn announces_more(&self, frame: &[u8], mtu: u16) -> bool {
-        self.large_segment_size(frame, self.segment_size(mtu)).is_some()
+    /// The maximum segment size for an MTU: without the fixed headers of IP and TCP, whatever options there are (RFC 6691).
+    pub(super) fn segment_size(&self, mtu: u16) -> u16 {
+        mtu.saturating_sub(self.fixed_headers())
     }
 
-    /// The maximum segment size for an MTU: without the fixed headers of IP and TCP, whatever options there are (RFC 6691).
-    fn segment_size(&self, mtu: u16) -> u16 {
-        mtu.saturating_sub((if self.is_ip6 { IP6 } else { IP4 } + TCP) as u16)
+    /// The length of the longest packet with segments of a maximum size.
+    pub(super) fn packet_size(&self, segment_size: u16) -> u16 {
+        segment_size.saturating_add(self.fixed_headers())
+    }
+
+    fn fixed_headers(&self) -> u16 {
+        (if self.is_ip6 { IP6 } else { IP4 } + TCP) as u16
     }
 
     /// Lowers the maximum segment size that a TCP packet with the flag SYN announces to what the MTU allows, and updates
     /// the checksum (RFC 1624).
     pub(super) fn lower_segment_size(&self, frame: &mut [u8], mtu: u16) {
         let most = self.segment_size(mtu);
-        let Some((at, before)) = self.large_segment_size(frame, most) else { return };
+        let found = self.announced_size(frame).filter(|(_, size)| *size > most);
+        let Some((at, before)) = found else { return };
         let start = self.transport.unwrap_or_default();
         // At an odd offset, the two bytes belong to different words of the checksum.
         let is_odd = (at - start) % 2 == 1;
@@ -223,6 +227,44 @@ impl Inner {
             *field = checksum::update(u16::from_be_bytes(*field), old, new).to_be_bytes();
         }
     }
+
+    /// A hash of the flow: of addresses, protocol, and the ports of TCP and UDP.
+    pub(super) fn flow_hash(&self, frame: &[u8]) -> u64 {
+        let [source, destination] = self.ends(frame);
+        mix(words(destination, words(source, self.protocol.into())), self.ports(frame).into())
+    }
+
+    /// The hash of the flow in the other direction.
+    pub(super) fn reverse_hash(&self, frame: &[u8]) -> u64 {
+        let [source, destination] = self.ends(frame);
+        let ports = self.ports(frame).rotate_left(16);
+        mix(words(source, words(destination, self.protocol.into())), ports.into())
+    }
+
+    /// Source and destination address.
+    fn ends<'f>(&self, frame: &'f [u8]) -> [&'f [u8]; 2] {
+        let (from, length) = if self.is_ip6 { (8, 16) } else { (12, 4) };
+        let start = self.network + from;
+        [start, start + length].map(|start| frame.get(start..start + length).unwrap_or_default())
+    }
+
+    /// Source and destination port, or 0.
+    fn ports(&self, frame: &[u8]) -> u32 {
+        let at = self.transport.filter(|_| [TCP_NUMBER, UDP_NUMBER].contains(&self.protocol));
+        let ports = at.and_then(|at| frame.get(at..)).and_then(<[u8]>::first_chunk);
+        ports.map_or(0, |ports| u32::from_be_bytes(*ports))
+    }
+}
+
+/// Adds a word to a hash.
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// Adds whole words to a hash.
+fn words(bytes: &[u8], hash: u64) -> u64 {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().fold(hash, |hash, word| mix(hash, u32::from_ne_bytes(*word).into()))
 }
 
 /// The offset of the network header: behind the EtherType that is no tag.
@@ -239,23 +281,9 @@ pub(super) fn network_offset(frame: &[u8]) -> Option<usize> {
 
 /// The source port for the flow of a frame (RFC 7348, section 5): routers that balance flows keep its packets in order.
 pub(super) fn source_port(frame: &[u8], inner: Option<&Inner>) -> u16 {
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let words = |bytes: &[u8], hash: u64| {
-        let (words, _) = bytes.as_chunks::<4>();
-        words.iter().fold(hash, |hash, word| mix(hash, u32::from_ne_bytes(*word).into()))
-    };
-    let hash = match inner {
-        Some(inner) => {
-            let (from, to) = if inner.is_ip6 { (8, IP6) } else { (12, IP4) };
-            let addresses = frame.get(inner.network + from..inner.network + to).unwrap_or_default();
-            let hash = words(addresses, inner.protocol.into());
-            let has_ports = [TCP_NUMBER, UDP_NUMBER].contains(&inner.protocol);
-            let ports = inner.transport.filter(|_| has_ports).and_then(|at| frame.get(at..at + 4));
-            words(ports.unwrap_or_default(), hash)
-        }
-        // The two addresses; the type follows.
-        None => words(frame.get(..12).unwrap_or_default(), 0),
-    };
+    // Without IP, the addresses of Ethernet are the flow.
+    let hash =
+        inner.map_or_else(|| words(frame.get(..12).unwrap_or_default(), 0), |inner| inner.flow_hash(frame));
     FIRST_PORT + (mix(hash, 1) >> 50) as u16
 }
 
@@ -471,7 +499,13 @@ pub(super) mod tests {
                     let sum = !transport_sum(&expected, 14, transport);
                     expected[transport + 16..transport + 18].copy_from_slice(&sum.to_be_bytes());
                 }
-                assert_eq!(inner.announces_more(&before, 1450), at.is_some(), "{options:?}");
+                let announced = inner.announced_size(&before);
+                assert_eq!(
+                    at.is_none() || announced.is_some_and(|(_, size)| size > most),
+                    true,
+                    "{options:?}"
+                );
+                assert_eq!(inner.packet_size(most), 1450);
                 let mut after = before;
                 inner.lower_segment_size(&mut after, 1450);
                 assert_eq!(after, expected, "{options:?}");
@@ -531,6 +565,18 @@ pub(super) mod tests {
             ports.sort_unstable();
             ports.dedup();
             assert!(ports.len() > 900, "{} ports for 1000 flows", ports.len());
+        }
+        // The other direction is the same flow.
+        for is_ip6 in [false, true] {
+            let there = frame(is_ip6, 7);
+            let inner = Inner::of(&there).unwrap();
+            let (mut back, at) = (there.clone(), inner.transport.unwrap());
+            back[at..at + 4].rotate_left(2);
+            let (from, length) = if is_ip6 { (22, 16) } else { (26, 4) };
+            back[from..from + 2 * length].rotate_left(length);
+            assert_eq!(inner.reverse_hash(&there), inner.flow_hash(&back));
+            assert_eq!(inner.reverse_hash(&back), inner.flow_hash(&there));
+            assert_ne!(inner.flow_hash(&there), inner.flow_hash(&back));
         }
         // Without IP, the addresses count.
         let arp = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 6][..], &[0; 28]].concat();

@@ -6,6 +6,7 @@ mod inner;
 mod mtu;
 mod port;
 mod reader;
+mod segment_sizes;
 mod socket;
 mod too_big;
 

@@ -301,13 +301,20 @@ impl Driver for OverlayPort {
                 }
                 let inner = Inner::of(frame);
                 let congestion = inner.map_or(0, |inner| inner.congestion(frame));
-                let place = match inner.filter(|inner| inner.announces_more(frame, mtu)) {
+                let announced = inner.and_then(|inner| Some((inner, inner.announced_size(frame)?.1)));
+                let place = match announced {
                     None => Place::Batch(*number),
-                    Some(inner) => {
-                        let start = self.changed.len();
-                        self.changed.extend_from_slice(frame);
-                        inner.lower_segment_size(self.changed.get_mut(start..).unwrap_or_default(), mtu);
-                        Place::Changed(start..start + frame.len())
+                    Some((inner, size)) => {
+                        let most = inner.segment_size(mtu);
+                        self.reader.set_segment_size(inner.reverse_hash(frame), size.min(most));
+                        if size <= most {
+                            Place::Batch(*number)
+                        } else {
+                            let start = self.changed.len();
+                            self.changed.extend_from_slice(frame);
+                            inner.lower_segment_size(self.changed.get_mut(start..).unwrap_or_default(), mtu);
+                            Place::Changed(start..start + frame.len())
+                        }
                     }
                 };
                 group.push(Ready { place, source_port: source_port(frame, inner.as_ref()), congestion });

@@ -1,7 +1,8 @@
 //! Reads the datagrams of a tunnel's remote end, which may be hostile.
 
 use super::format::{ETHERNET, Encapsulation};
-use super::inner::{Inner, UDP_NUMBER};
+use super::inner::{Inner, TCP_NUMBER, UDP_NUMBER};
+use super::segment_sizes::SegmentSizes;
 use super::socket::OverlayEnds;
 use crate::batch::MAX_FRAME;
 use crate::device::{RxFrame, Segmenter};
@@ -13,6 +14,10 @@ use std::ops::Range;
 /// Length of a UDP header, and of an IPv4 header without options.
 pub(super) const UDP: usize = 8;
 const IP4: usize = 20;
+
+/// The longest packets of TCP flows of which it is not known how long their segments may be: the MTU that each link with IPv6
+/// has.
+const CAUTIOUS_MTU: u16 = 1280;
 
 /// What a datagram brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +38,25 @@ pub struct OverlayReader {
     vni: u32,
     udp_port: u16,
     segmenter: Segmenter,
+    sizes: SegmentSizes,
 }
 
 impl OverlayReader {
     /// A reader for a tunnel.
     pub fn new(ends: OverlayEnds, encapsulation: Encapsulation, vni: u32, udp_port: u16) -> Self {
-        Self { ends, encapsulation, vni, udp_port, segmenter: Segmenter::default() }
+        Self {
+            ends,
+            encapsulation,
+            vni,
+            udp_port,
+            segmenter: Segmenter::default(),
+            sizes: SegmentSizes::default(),
+        }
+    }
+
+    /// Notes the maximum segment size that the receiver of a flow from the remote end announced.
+    pub(super) fn set_segment_size(&mut self, flow: u64, size: u16) {
+        self.sizes.set(flow, size);
     }
 
     /// Reads a packet, which begins with its IPv4 header or, if the tunnel uses IPv6, with its UDP header. `class` is the
@@ -64,7 +82,7 @@ impl OverlayReader {
         let start = UDP + self.encapsulation.frame_offset(payload, self.vni)?;
         let frame = datagram.get_mut(start..).ok_or(bad)?;
         let inner = Inner::of(frame);
-        let most = (usize::from(mtu) + ETHERNET).min(MAX_FRAME);
+        let most = self.longest(frame, inner.as_ref(), mtu);
         // The headers of a packet that is cut into segments.
         let headers = inner.filter(|inner| inner.end > most).and_then(|inner| inner.tcp_data(frame));
         if let (Some(inner), None) = (&inner, headers) {
@@ -80,12 +98,24 @@ impl OverlayReader {
             inner.lower_segment_size(frame, mtu);
         }
         if let (Some(Inner { transport: Some(transport), end, .. }), Some(headers)) = (inner, headers) {
-            let large = RxFrame::tcp(frame.get(..end).ok_or(bad)?, transport, most.saturating_sub(headers));
+            let whole = frame.get(..end).ok_or(bad)?;
+            let large = RxFrame::tcp(whole, transport, most.saturating_sub(headers));
             let is_cut = headers < most && self.segmenter.load(&large, most);
             return Ok(if is_cut { Read::Segments } else { Read::Long });
         }
         let (start, length) = (udp + start, frame.len());
         Ok(if length <= MAX_FRAME { Read::Frame(start..start + length) } else { Read::Long })
+    }
+
+    /// The length of the longest frame that this one may be, or be cut into.
+    fn longest(&self, frame: &[u8], inner: Option<&Inner>, mtu: u16) -> usize {
+        let most = (usize::from(mtu) + ETHERNET).min(MAX_FRAME);
+        let Some(inner) = inner.filter(|inner| inner.protocol == TCP_NUMBER) else { return most };
+        let announced = self.sizes.find(inner.flow_hash(frame)).map(|size| inner.packet_size(size));
+        let is_long = inner.end > most;
+        announced
+            .or(is_long.then_some(CAUTIOUS_MTU))
+            .map_or(most, |packet| (inner.network + usize::from(packet)).min(most))
     }
 
     /// Whether no segment is left.
@@ -236,16 +266,22 @@ mod tests {
 
     #[test]
     fn large_tcp_packets_are_cut() {
-        for is_ip6 in [false, true] {
+        // Without an announced segment size, with one that fits, and with one above the MTU.
+        for (is_ip6, announced, most) in
+            [(false, None, 1294), (true, None, 1294), (false, Some(1000), 1054), (true, Some(1400), 1464)]
+        {
             let mut reader = reader(ENDS4, Encapsulation::Geneve);
             let frame = tcp_frame(is_ip6, 0, &[1; 12], 0x18, 5000);
+            if let Some(size) = announced {
+                reader.set_segment_size(Inner::of(&frame).unwrap().flow_hash(&frame), size);
+            }
             let mut packet = packet(&reader, &frame);
             assert_eq!(reader.read(&mut packet, 0, 1450), Ok(Read::Segments));
             let (mut data, mut space) = (Vec::<u8>::new(), [0; MAX_FRAME]);
             while let Some(length) = reader.take(&mut space) {
                 let segment = &space[..length];
                 let inner = Inner::of(segment).unwrap();
-                assert!(length <= 1464 && inner.end == length);
+                assert!(length <= most && (reader.is_empty() || length == most) && inner.end == length);
                 assert_eq!(transport_sum(segment, 14, inner.transport.unwrap()), 0xffff);
                 data.extend(&segment[inner.tcp_data(segment).unwrap()..]);
             }
