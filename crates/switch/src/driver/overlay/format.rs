@@ -2,7 +2,9 @@
 
 use reason::Reason;
 
-/// Length in bytes of the header that precedes a frame, without options.
+/// Length in bytes of a UDP header.
+pub(super) const UDP: usize = 8;
+/// Length of the header that precedes a frame, without options.
 pub(super) const HEADER: usize = 8;
 /// Length of the longest header: GENEVE with all options.
 pub(super) const MAX_HEADER: usize = HEADER + 63 * 4;

@@ -1,7 +1,6 @@
 //! The MTU of a tunnel: what its path leaves of the path's own MTU.
 
-use super::format::{ETHERNET, HEADER};
-use super::reader::UDP;
+use super::format::{ETHERNET, HEADER, UDP};
 use crate::batch::MAX_FRAME;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,8 +10,6 @@ const IP4: u16 = 20;
 const IP6: u16 = 40;
 /// How long a smaller MTU is used before a greater one is tried (RFC 1191, section 6.3).
 const MEMORY: Duration = Duration::from_secs(600);
-/// How often the kernel is asked for the MTU of the path, at most.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Common MTUs (RFC 1191, section 7.1): tried in turn when a router does not say which one it has.
 const PLATEAUS: [u16; 8] = [4352, 2002, 1492, 1280, 1006, 508, 296, 68];
 
@@ -28,18 +25,17 @@ pub(super) struct TunnelMtu {
     overhead: u16,
     /// The limit that was set for the port.
     limit: u16,
-    /// The MTU of the path, as the kernel knows it.
+    /// The MTU of the path when the tunnel was opened. A connected socket does not say later ones.
     path: u16,
     /// A smaller MTU of the path, found by a packet that was refused, and when it was.
     found: Option<(u16, Duration)>,
-    read_at: Duration,
 }
 
 impl TunnelMtu {
     /// The MTU on a path with this MTU; at most `limit`.
     pub(super) fn new(remote: IpAddr, path: u16, limit: Option<u16>) -> Self {
         let limit = limit.unwrap_or(u16::MAX).min((MAX_FRAME - ETHERNET) as u16);
-        Self { overhead: overhead(remote), limit, path, found: None, read_at: Duration::ZERO }
+        Self { overhead: overhead(remote), limit, path, found: None }
     }
 
     /// The longest packet that the tunnel carries: from the network header on, with VLAN tags.
@@ -48,14 +44,8 @@ impl TunnelMtu {
         path.saturating_sub(self.overhead).min(self.limit)
     }
 
-    /// Whether the kernel should be asked again.
-    pub(super) fn is_due(&self, now: Duration) -> bool {
-        now.saturating_sub(self.read_at) >= INTERVAL
-    }
-
-    /// Notes the MTU of the path as the kernel knows it.
-    pub(super) fn set_path(&mut self, path: u16, now: Duration) {
-        (self.path, self.read_at) = (path, now);
+    /// Forgets a smaller MTU after a while, so that a greater one is tried.
+    pub(super) fn expire(&mut self, now: Duration) {
         self.found = self.found.filter(|(_, at)| now.saturating_sub(*at) < MEMORY);
     }
 
@@ -85,24 +75,19 @@ mod tests {
     fn smaller_mtus_are_learned_and_forgotten() {
         let time = Duration::from_secs;
         let mut mtu = TunnelMtu::new("192.0.2.2".parse().unwrap(), 1500, None);
-        assert!(!mtu.is_due(Duration::from_millis(999)) && mtu.is_due(time(1)));
         // A router said which one it has.
         mtu.refuse(1464, Some(1400), time(2));
+        mtu.expire(time(601));
         assert_eq!(mtu.get(), 1350);
-        // The kernel forgets it earlier or later, or never learns it.
-        mtu.set_path(1400, time(3));
-        mtu.set_path(1500, time(601));
-        assert_eq!((mtu.get(), mtu.is_due(time(601)), mtu.is_due(time(602))), (1350, false, true));
-        mtu.set_path(1500, time(602));
+        mtu.expire(time(602));
         assert_eq!(mtu.get(), 1450);
         // It did not, or what it said is impossible.
         mtu.refuse(1464, None, time(700));
         assert_eq!(mtu.get(), 1492 - 50);
         mtu.refuse(1456, Some(1500), time(701));
+        mtu.expire(time(1300));
         assert_eq!(mtu.get(), 1280 - 50);
-        mtu.set_path(1500, time(1300));
-        assert_eq!(mtu.get(), 1280 - 50);
-        mtu.set_path(1500, time(1301));
+        mtu.expire(time(1301));
         assert_eq!(mtu.get(), 1450);
         for frame in [14, 0] {
             mtu.refuse(frame, Some(0), time(1302));

@@ -4,10 +4,10 @@
 //! answers them itself. TCP connections are told smaller segment sizes, so that they rarely need that.
 
 use super::error::OverlayError;
-use super::format::{ETHERNET, Encapsulation, HEADER};
+use super::format::{ETHERNET, Encapsulation, HEADER, UDP};
 use super::inner::{Inner, source_port};
 use super::mtu::TunnelMtu;
-use super::reader::{OverlayReader, Read, UDP, pseudo_sum};
+use super::reader::{OverlayReader, Read, pseudo_sum};
 use super::socket::{BATCH, MAX_REPORTED, Outgoing, OverlayEnds, OverlaySocket, is_reported};
 use super::too_big::{AnswerLimit, answer};
 use crate::batch::{Batch, MAX_FRAME};
@@ -174,15 +174,6 @@ impl OverlayPort {
         }
     }
 
-    /// Asks the kernel for the MTU of the path, now and then.
-    fn read_mtu(&mut self, now: Duration) {
-        if self.mtu.is_due(now)
-            && let Ok(path) = self.socket.path_mtu()
-        {
-            self.mtu.set_path(path, now);
-        }
-    }
-
     /// Sends a group of frames in order. Returns false when the others of the batch must wait.
     fn send_group(
         &mut self,
@@ -288,7 +279,7 @@ impl Driver for OverlayPort {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         let now = self.start.elapsed();
-        self.read_mtu(now);
+        self.mtu.expire(now);
         let mut group = Vec::with_capacity(BATCH.min(frames.len()));
         for numbers in frames.chunks(BATCH) {
             let mtu = self.mtu.get();

@@ -1,6 +1,6 @@
 //! Reads the datagrams of a tunnel's remote end, which may be hostile.
 
-use super::format::{ETHERNET, Encapsulation};
+use super::format::{ETHERNET, Encapsulation, UDP};
 use super::inner::{Inner, TCP_NUMBER, UDP_NUMBER};
 use super::segment_sizes::SegmentSizes;
 use super::socket::OverlayEnds;
@@ -11,8 +11,7 @@ use reason::Reason;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// Length of a UDP header, and of an IPv4 header without options.
-pub(super) const UDP: usize = 8;
+/// Length of an IPv4 header without options.
 const IP4: usize = 20;
 
 /// The longest packets of TCP flows of which it is not known how long their segments may be: the MTU that each link with IPv6

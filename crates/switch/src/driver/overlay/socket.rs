@@ -6,8 +6,7 @@
 //! is unreachable, and another program could use the port, too.
 
 use super::error::OverlayError;
-use super::format::{Encapsulation, HEADER, MAX_HEADER};
-use super::reader::UDP;
+use super::format::{Encapsulation, HEADER, MAX_HEADER, UDP};
 use crate::batch::MAX_FRAME;
 use crate::device::attach_filter;
 use crate::driver::kernel::{check, not_now, set_nonblocking};
@@ -252,7 +251,7 @@ impl OverlaySocket {
         self.ends
     }
 
-    /// The MTU of the path, as the kernel knows it.
+    /// The MTU of the path when the socket was connected. It does not follow changes: once the route is gone, it is 68.
     pub(super) fn path_mtu(&self) -> io::Result<u16> {
         let (level, option) = match self.ends.remote {
             IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
