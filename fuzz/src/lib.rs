@@ -20,6 +20,8 @@ pub mod mailbox;
 mod memory;
 #[path = "../../crates/openflow/tests/hostile/session.rs"]
 pub mod openflow_session;
+#[path = "../../crates/switch/tests/hostile/overlay.rs"]
+pub mod overlay;
 #[path = "../../crates/boundary/tests/hostile/pages.rs"]
 pub mod pages;
 #[path = "../../crates/boundary/tests/hostile/ring.rs"]

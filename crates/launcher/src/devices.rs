@@ -1,13 +1,13 @@
 //! Devices and files behind ports: opened with the launcher's privileges, and kept.
 
 use crate::child;
-use protocol::launcher::{PortDevice, Refusal, Step};
+use protocol::launcher::{PortDevice, Refusal, Step, TunnelDevice, TunnelKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use switch::driver::{AfPacket, PcapError, PcapPort, Tap};
+use switch::driver::{AfPacket, Encapsulation, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap};
 
 /// Maximum number of devices that are kept. A client could otherwise use up the launcher's descriptors.
 const MAX_DEVICES: usize = 2048;
@@ -30,6 +30,10 @@ impl Devices {
             (PortDevice::Tap(name), _) => (Tap::open_descriptor(name), Step::OpenTap),
             (PortDevice::Interface(name), _) => (AfPacket::open_descriptor(name), Step::OpenInterface),
             (PortDevice::Recording(_), Some(kept)) => return duplicate(kept, Step::CreateRecording),
+            (PortDevice::Tunnel(tunnel), kept) => {
+                let kept = kept.map(|kept| duplicate(kept, Step::ReservePort)).transpose()?;
+                return self.open_tunnel(&device, tunnel, kept);
+            }
             (PortDevice::Recording(path), None) => {
                 (file(path, PcapPort::create_recording)?, Step::CreateRecording)
             }
@@ -39,10 +43,53 @@ impl Devices {
             }
         };
         let opened = opened.map_err(|error| failed(step, &error))?;
+        let kept = duplicate(&opened, step)?;
+        self.insert(device, kept)?;
+        Ok(opened)
+    }
+
+    /// Keeps the descriptor of a device instead of any other one of this device.
+    fn insert(&mut self, device: PortDevice, descriptor: OwnedFd) -> Result<(), Refusal> {
         if self.0.len() >= MAX_DEVICES && !self.0.contains_key(&device) {
             return Err(Refusal::TooMany);
         }
-        self.0.insert(device, duplicate(&opened, step)?);
+        self.0.insert(device, descriptor);
+        Ok(())
+    }
+
+    /// Opens the socket of a tunnel, and keeps the one that reserves its UDP port, which it may have in common with other
+    /// tunnels.
+    fn open_tunnel(
+        &mut self,
+        device: &PortDevice,
+        tunnel: &TunnelDevice,
+        kept: Option<OwnedFd>,
+    ) -> Result<OwnedFd, Refusal> {
+        let local = match tunnel.local {
+            Some(local) => local.ip(),
+            None => OverlayTunnel::local_address(tunnel.remote.ip())
+                .map_err(|error| failed(Step::FindRoute, &error))?,
+        };
+        let reserved = |socket: &OwnedFd| OverlayTunnel::reserves(socket, local, tunnel.udp_port);
+        let of_others = self.0.iter().find_map(|(other, socket)| {
+            let is_alike = matches!(other, PortDevice::Tunnel(other) if other.kind == tunnel.kind);
+            (is_alike && reserved(socket)).then(|| socket.try_clone())
+        });
+        let port = match (kept.filter(reserved), of_others) {
+            (Some(kept), _) => Ok(kept),
+            (None, Some(shared)) => shared,
+            (None, None) => OverlayTunnel::reserve_port(local, tunnel.udp_port),
+        };
+        let port = port.map_err(|error| failed(Step::ReservePort, &error))?;
+        let TunnelDevice { kind, remote, udp_port, vni, .. } = *tunnel;
+        let encapsulation = match kind {
+            TunnelKind::Vxlan => Encapsulation::Vxlan,
+            TunnelKind::Geneve => Encapsulation::Geneve,
+        };
+        let opened =
+            OverlayTunnel { encapsulation, ends: OverlayEnds { local, remote: remote.ip() }, udp_port, vni };
+        let opened = opened.open_descriptor().map_err(|error| failed(Step::OpenTunnel, &error))?;
+        self.insert(device.clone(), port)?;
         Ok(opened)
     }
 
@@ -53,7 +100,7 @@ impl Devices {
         let is_it = match &device {
             PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
-            PortDevice::Interface(_) | PortDevice::Replay(_) => false,
+            PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::Tunnel(_) => false,
         };
         if !is_it {
             return Err(Refusal::OtherDevice);

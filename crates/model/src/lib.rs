@@ -36,6 +36,7 @@ mod text;
 mod time;
 mod traffic;
 mod translation;
+mod tunnels;
 mod user;
 mod value;
 
@@ -75,7 +76,10 @@ pub use services::{
     HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS,
     MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
 };
-pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
+pub use size::{
+    Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu, TunnelMtuError, UdpPort, UdpPortError,
+    Vni, VniError, Weight, WeightError,
+};
 pub use stack::{
     ApplyQuery, Change, ChangeAction, Changes, Drift, ExternalSwitch, RemoveQuery, Stack, StackStatus,
 };
@@ -92,5 +96,6 @@ pub use translation::{
     MappedProtocol, RefusedTuples, StaticMapping, StaticMappingError, TRANSLATE_ADDRESS, TRANSLATE_PORTS,
     Translation, TranslationError, TranslationStatus,
 };
+pub use tunnels::{HostAddress, HostAddressError, Tunnel, TunnelFamilies, TunnelKind};
 pub use user::{Quota, Right, RightError};
 pub use value::Value;

@@ -12,10 +12,11 @@ use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
-use crate::size::Weight;
+use crate::size::{TunnelMtu, UdpPort, Vni, Weight};
 use crate::text::as_text;
 use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
+use crate::tunnels::{HostAddress, Tunnel, TunnelKind};
 
 /// How a switch forwards frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +149,38 @@ pub enum PortDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<u64>,
     },
+    /// A VXLAN tunnel (RFC 7348) to a switch on another host.
+    Vxlan {
+        /// The address of the other host.
+        remote: HostAddress,
+        /// The number of the virtual network.
+        vni: Vni,
+        /// The address of this host. Absent: the one that the host's routes choose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        local: Option<HostAddress>,
+        /// The UDP port of both hosts. Absent: 4789.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        udp_port: Option<UdpPort>,
+        /// The MTU for packets in the tunnel. Absent: the greatest that the path allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mtu: Option<TunnelMtu>,
+    },
+    /// A GENEVE tunnel (RFC 8926) to a switch on another host.
+    Geneve {
+        /// The address of the other host.
+        remote: HostAddress,
+        /// The number of the virtual network.
+        vni: Vni,
+        /// The address of this host. Absent: the one that the host's routes choose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        local: Option<HostAddress>,
+        /// The UDP port of both hosts. Absent: 6081.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        udp_port: Option<UdpPort>,
+        /// The MTU for packets in the tunnel. Absent: the greatest that the path allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mtu: Option<TunnelMtu>,
+    },
     /// Nothing: sent frames are discarded, and none are received.
     Null {},
     /// A port of another switch, or of the same one. Both ends are created and removed together.
@@ -164,6 +197,22 @@ pub enum PortDriver {
         /// The number of the box's port.
         port: u8,
     },
+}
+
+impl PortDriver {
+    /// The tunnel that the port is, if it is one.
+    pub fn tunnel(&self) -> Option<Tunnel> {
+        let (kind, (remote, local), vni, udp_port, mtu) = match *self {
+            Self::Vxlan { remote, local, vni, udp_port, mtu } => {
+                (TunnelKind::Vxlan, (remote, local), vni, udp_port, mtu)
+            }
+            Self::Geneve { remote, local, vni, udp_port, mtu } => {
+                (TunnelKind::Geneve, (remote, local), vni, udp_port, mtu)
+            }
+            _ => return None,
+        };
+        Some(Tunnel::new(kind, (remote, local), vni, udp_port, mtu))
+    }
 }
 
 fn once() -> u32 {

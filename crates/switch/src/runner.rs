@@ -331,10 +331,11 @@ impl<F: Forward> SwitchRunner<F> {
         }
         self.batch.leave_unread(self.switch.leaves_unread(port));
         match source.driver.receive_split(&mut self.batch) {
-            Ok(Received { long, faulty }) => {
-                source.came += long + faulty;
+            Ok(Received { long, faulty, refused }) => {
+                source.came += long + faulty + refused.total();
                 self.switch.lost(port, Reason::TOO_LONG, long);
                 self.switch.lost(port, Reason::FAULTY, faulty);
+                refused.iter().for_each(|(reason, frames)| self.switch.lost(port, reason, frames));
             }
             Err(error) => {
                 source.came += 1;
@@ -410,7 +411,7 @@ impl<F: Forward> SwitchRunner<F> {
                 self.crowded.push(*to);
                 self.switch.forward_mut().set_crowded(*to, true);
             }
-            let count = sent.as_ref().map_or(0, |sent| sent.frames as usize);
+            let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
             if count < frames.len() {
                 lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());
             }
@@ -648,7 +649,8 @@ pub(crate) fn count_sent<F: Forward>(
             if sent.down {
                 switch.flush_port(to);
             }
-            switch.lost(to, reason, frames - sent.frames);
+            switch.lost(to, Reason::TOO_BIG, sent.too_big);
+            switch.lost(to, reason, frames - sent.frames - sent.too_big);
         }
         Err(error) => {
             switch.lost(to, Reason::DOWN, frames);

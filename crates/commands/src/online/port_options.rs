@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddPort, BoundAddresses, CapturePoint, Device, IpPrefix, IpPrefixError, Limits, MacAddr, PortDriver,
-    PortName, Weight,
+    AddPort, BoundAddresses, CapturePoint, Device, HostAddress, IpPrefix, IpPrefixError, Limits, MacAddr,
+    PortDriver, PortName, TunnelMtu, UdpPort, Vni, Weight,
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,10 @@ pub(crate) enum Driver {
     Tap,
     /// A network interface of the host.
     AfPacket,
+    /// A VXLAN tunnel to another host.
+    Vxlan,
+    /// A GENEVE tunnel to another host.
+    Geneve,
     /// Capture files to read and write.
     Pcap,
     /// Nothing: frames to it are discarded.
@@ -42,6 +46,21 @@ pub(crate) struct PortOptions {
     /// tap, af_packet: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
+    /// vxlan, geneve: address of the other host.
+    #[arg(long, value_name = "ADDRESS")]
+    remote: Option<HostAddress>,
+    /// vxlan, geneve: number of the virtual network, from 0 to 16777215.
+    #[arg(long, value_name = "N")]
+    vni: Option<Vni>,
+    /// vxlan, geneve: address of this host [default: by the host's routes]
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<HostAddress>,
+    /// vxlan, geneve: UDP port of both hosts [default: 4789 for vxlan, 6081 for geneve]
+    #[arg(long, value_name = "N")]
+    udp_port: Option<UdpPort>,
+    /// vxlan, geneve: MTU for packets in the tunnel [default: the greatest that the path allows]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<TunnelMtu>,
     /// pcap: capture file to send into the switch.
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
@@ -102,6 +121,8 @@ pub(crate) enum PortOptionsError {
     NoPipeEnd(PortName),
     /// A `box` port names no port of a box.
     NoBoxPort(PortName),
+    /// A tunnel lacks the other host or the network.
+    NoTunnelEnd(PortName),
     /// The driver does not have this option.
     Unsupported {
         /// The port.
@@ -123,6 +144,12 @@ impl fmt::Display for PortOptionsError {
             Self::NoCapture(port) => write!(f, "port {port}: a pcap port needs --read, --write or both"),
             Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),
             Self::NoBoxPort(port) => write!(f, "port {port}: a box needs --to BOX:N, the port of the box"),
+            Self::NoTunnelEnd(port) => {
+                write!(
+                    f,
+                    "port {port}: a tunnel needs --remote ADDRESS and --vni N, the other host and the network"
+                )
+            }
             Self::Unsupported { port, driver, option } => {
                 let driver = driver.to_possible_value();
                 let driver = driver.as_ref().map_or("", |value| value.get_name());
@@ -140,7 +167,11 @@ impl Error for PortOptionsError {
             // The message is the cause's.
             Self::Folder(error) => error.source(),
             Self::BindIp(_, error) => Some(error),
-            Self::NoCapture(_) | Self::NoPipeEnd(_) | Self::NoBoxPort(_) | Self::Unsupported { .. } => None,
+            Self::NoCapture(_)
+            | Self::NoPipeEnd(_)
+            | Self::NoBoxPort(_)
+            | Self::NoTunnelEnd(_)
+            | Self::Unsupported { .. } => None,
         }
     }
 }
@@ -168,6 +199,16 @@ impl PortOptions {
                 repeat: self.repeat.unwrap_or(1),
                 rate: self.rate,
             },
+            (Driver::Vxlan | Driver::Geneve, _) => {
+                let (Some(remote), Some(vni)) = (self.remote, self.vni) else {
+                    return Err(PortOptionsError::NoTunnelEnd(name));
+                };
+                let (local, udp_port, mtu) = (self.local, self.udp_port, self.mtu);
+                match self.driver {
+                    Driver::Vxlan => PortDriver::Vxlan { remote, vni, local, udp_port, mtu },
+                    _ => PortDriver::Geneve { remote, vni, local, udp_port, mtu },
+                }
+            }
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
             (Driver::Pipe, _) => return Err(PortOptionsError::NoPipeEnd(name)),
@@ -192,8 +233,14 @@ impl PortOptions {
     fn check(&self, name: &PortName) -> Result<(), PortOptionsError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
         let captures: &[Driver] = &[Driver::Pcap];
+        let tunnels: &[Driver] = &[Driver::Vxlan, Driver::Geneve];
         let given = [
             ("device", self.device.is_some(), devices),
+            ("remote", self.remote.is_some(), tunnels),
+            ("vni", self.vni.is_some(), tunnels),
+            ("local", self.local.is_some(), tunnels),
+            ("udp_port", self.udp_port.is_some(), tunnels),
+            ("mtu", self.mtu.is_some(), tunnels),
             ("read", self.read.is_some(), captures),
             ("write", self.write.is_some(), captures),
             ("repeat", self.repeat.is_some(), captures),

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
-    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
-    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
-    SwitchMode, SwitchName, Translation, Value, Weight,
+    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, HostAddress, ImageDigest,
+    MacAddr, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack,
+    StackName, SwitchMode, SwitchName, Translation, TunnelMtu, UdpPort, Value, Vni, Weight,
 };
 use serde::Serialize;
 
@@ -93,6 +93,16 @@ struct PortEntry {
     driver: Driver,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Device>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<HostAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vni: Option<Vni>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local: Option<HostAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp_port: Option<UdpPort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtu: Option<TunnelMtu>,
     #[serde(skip_serializing_if = "Option::is_none")]
     read: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,6 +259,11 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
     let mut entry = PortEntry {
         driver: Driver::Null,
         device: None,
+        remote: None,
+        vni: None,
+        local: None,
+        udp_port: None,
+        mtu: None,
         read: None,
         write: None,
         repeat: None,
@@ -272,6 +287,16 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.driver = Driver::Pcap;
             (entry.read, entry.write, entry.rate) = (read, write, rate);
             entry.repeat = Some(repeat);
+        }
+        PortDriver::Vxlan { remote, vni, local, udp_port, mtu } => {
+            entry.driver = Driver::Vxlan;
+            (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
+            (entry.udp_port, entry.mtu) = (udp_port, mtu);
+        }
+        PortDriver::Geneve { remote, vni, local, udp_port, mtu } => {
+            entry.driver = Driver::Geneve;
+            (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
+            (entry.udp_port, entry.mtu) = (udp_port, mtu);
         }
         PortDriver::Null {} => {}
         PortDriver::Pipe { switch, port } => {
@@ -366,12 +391,24 @@ mod tests {
         other.owner = "alice".parse().expect("an owner");
         let pipe =
             PortDriver::Pipe { switch: "lan".parse().expect("a name"), port: "far".parse().expect("a name") };
+        let (vni, udp_port, mtu) = (42.try_into().expect("a VNI"), 8472.try_into(), 1400.try_into());
+        let tunnel = PortDriver::Vxlan {
+            remote: "192.0.2.2".parse().expect("an address"),
+            vni,
+            local: "192.0.2.1".parse().ok(),
+            udp_port: udp_port.ok(),
+            mtu: mtu.ok(),
+        };
+        let remote = "2001:db8::2".parse().expect("an address");
+        let tunnel6 = PortDriver::Geneve { remote, vni, local: None, udp_port: None, mtu: None };
         let used = ExternalSwitch {
             name: "wan".parse().expect("a name"),
             ports: vec![
                 add("iface", PortDriver::AfPacket { device }),
                 add("pipe", pipe),
                 add("tap", PortDriver::Tap { device: None }),
+                add("tunnel", tunnel),
+                add("tunnel6", tunnel6),
             ],
         };
         let mut small = CreateBox::new("small".parse().expect("a name"), "Idle;");

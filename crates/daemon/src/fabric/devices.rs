@@ -2,8 +2,8 @@
 
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
-use api::{AddPort, Device, DeviceError, PortDriver};
-use protocol::launcher::PortDevice;
+use api::{AddPort, Device, DeviceError, PortDriver, Tunnel};
+use protocol::launcher::{PortDevice, TunnelDevice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ impl Devices {
                 PortDevice::Tap(name) => PortError::Tap(name, error),
                 PortDevice::Interface(name) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
+                PortDevice::Tunnel(tunnel) => PortError::Tunnel(tunnel.remote, error),
             })?;
             opened.push(descriptor);
         }
@@ -32,7 +33,9 @@ impl Devices {
             let all = devices(port).into_iter().flatten();
             all.filter(|device| matches!(device, PortDevice::Tap(_) | PortDevice::Recording(_))).collect()
         };
-        exclusive(one).iter().any(|device| exclusive(other).contains(device))
+        let tunnels = one.driver.tunnel().zip(other.driver.tunnel());
+        tunnels.is_some_and(|(one, other)| one.conflicts(&other))
+            || exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
 
     /// Has another launcher keep what a port has: `duplicate` gets the descriptor from the fabric.
@@ -45,7 +48,7 @@ impl Devices {
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
-            Some(device @ PortDevice::Interface(_)) => drop(connector.open(device)),
+            Some(device @ (PortDevice::Interface(_) | PortDevice::Tunnel(_))) => drop(connector.open(device)),
             Some(device) => {
                 if let Some(descriptor) = duplicate() {
                     connector.keep(device, descriptor);
@@ -75,6 +78,12 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
             Err(DeviceError) => Err(PortError::Name(port.name.clone())),
         },
     };
+    if let Some(tunnel) = port.driver.tunnel() {
+        tunnel.check().map_err(RequestError::Tunnel)?;
+        let Tunnel { kind, local, remote, udp_port, vni, .. } = tunnel;
+        let vni = vni.into();
+        return Ok(vec![PortDevice::Tunnel(TunnelDevice { kind, local, remote, udp_port, vni })]);
+    }
     Ok(match &port.driver {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
@@ -87,7 +96,12 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
             }
             files
         }
-        PortDriver::Null {} | PortDriver::Pipe { .. } | PortDriver::Box { .. } => Vec::new(),
+        // The tunnels are above.
+        PortDriver::Vxlan { .. }
+        | PortDriver::Geneve { .. }
+        | PortDriver::Null {}
+        | PortDriver::Pipe { .. }
+        | PortDriver::Box { .. } => Vec::new(),
     })
 }
 

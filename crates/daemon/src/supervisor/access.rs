@@ -289,6 +289,9 @@ impl Supervisor {
             PortDriver::Tap { .. } => Err(AccessError::HostDevice("tap devices").into()),
             PortDriver::AfPacket { .. } => Err(AccessError::HostDevice("interfaces").into()),
             PortDriver::Pcap { .. } => Err(AccessError::HostDevice("capture files").into()),
+            PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
+                Err(AccessError::HostDevice("tunnels").into())
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
-    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
+    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. }) || driver.tunnel().is_some()
 }
 
 /// Where a switch sends frames.

@@ -86,6 +86,8 @@ impl Connector for ThreadFabric {
                 let created = File::options().read(true).write(true).create_new(true).open(path);
                 (Step::CreateRecording, created.map(OwnedFd::from))
             }
+            // No test of the daemon has a route for one.
+            PortDevice::Tunnel(_) => (Step::OpenTunnel, Err(std::io::ErrorKind::Unsupported.into())),
         };
         opened.map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(0);

@@ -1,11 +1,11 @@
 //! Makes a port's driver from the descriptors of its device.
 
 use crate::error::{OperationError, PortError};
-use model::PortDriver;
+use model::{PortDriver, Tunnel, TunnelKind, TunnelMtu};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use switch::Driver;
-use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
+use switch::driver::{AfPacket, Encapsulation, Null, OverlayPort, OverlaySettings, PcapPort, PortSlot, Tap};
 
 /// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
 /// that needs some and gets none is down. Returns `None` for a pipe or a box, which the network connects itself.
@@ -26,6 +26,11 @@ pub(crate) fn adopt(
         PortDriver::AfPacket { .. } => {
             Box::new(AfPacket::from_descriptor(next()?).map_err(|error| PortError::Device(error.into()))?)
         }
+        PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
+            let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
+            let port = OverlayPort::from_descriptor(next()?, overlay_settings(&tunnel));
+            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
+        }
         PortDriver::Pcap { read, write, repeat, rate } => {
             let read = read.as_ref().map(|_| next()).transpose()?.map(File::from);
             let write = write.as_ref().map(|_| next()).transpose()?.map(File::from);
@@ -33,6 +38,19 @@ pub(crate) fn adopt(
             Box::new(port.map_err(|error| PortError::Device(error.into()))?)
         }
     }))
+}
+
+/// The settings of a tunnel's driver.
+fn overlay_settings(tunnel: &Tunnel) -> OverlaySettings {
+    OverlaySettings {
+        encapsulation: match tunnel.kind {
+            TunnelKind::Vxlan => Encapsulation::Vxlan,
+            TunnelKind::Geneve => Encapsulation::Geneve,
+        },
+        udp_port: tunnel.udp_port,
+        vni: tunnel.vni.into(),
+        mtu: tunnel.mtu.map(TunnelMtu::bytes),
+    }
 }
 
 /// A placeholder for a device that cannot be opened now: receives nothing, and drops what is sent.

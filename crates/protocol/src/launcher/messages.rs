@@ -8,6 +8,7 @@
 use super::ending::Ending;
 use super::refusal::Shortfall;
 use crate::StoreIdentity;
+use model::{HostAddress, TunnelKind};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -85,6 +86,24 @@ pub enum PortDevice {
     /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher
     /// keeps it until it is closed: each reply has the same file.
     Recording(PathBuf),
+    /// The socket of a tunnel: another one with each reply. The launcher keeps the UDP port reserved, as long as it keeps any
+    /// tunnel there.
+    Tunnel(TunnelDevice),
+}
+
+/// A tunnel to another host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TunnelDevice {
+    /// The headers.
+    pub kind: TunnelKind,
+    /// The address of this host. `None`: the one that the host's routes choose.
+    pub local: Option<HostAddress>,
+    /// The address of the other host.
+    pub remote: HostAddress,
+    /// The UDP port of both hosts.
+    pub udp_port: u16,
+    /// The number of the virtual network: 24 bits.
+    pub vni: u32,
 }
 
 /// What a launcher answers.

@@ -81,6 +81,12 @@ pub enum Step {
     OpenFolder,
     /// Run fabrics as a user other than root.
     ChangeUser,
+    /// Find the address of this host for a tunnel.
+    FindRoute,
+    /// Reserve the UDP port of a tunnel.
+    ReservePort,
+    /// Open the socket of a tunnel.
+    OpenTunnel,
 }
 
 impl Shortfall {
@@ -124,6 +130,11 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Self::OpenTap => "open the tap device",
             Self::OpenInterface => "open the network interface",
+            Self::FindRoute => "find a route to the remote address",
+            Self::ReservePort => {
+                "reserve the UDP port of the tunnel, which another program or a kernel device may use"
+            }
+            Self::OpenTunnel => "open the socket of the tunnel",
             Self::OpenReplay => "open the capture",
             Self::CreateRecording => "create the capture",
             Self::MakeChannel => "make a channel",

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::books::LinkBooks;
 use crate::silence::Progress;
+use reason::Reason;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -56,13 +57,52 @@ pub struct Received {
     pub long: u64,
     /// Invalid descriptors.
     pub faulty: u64,
+    /// Frames that the driver refused for reasons of its own.
+    pub refused: Refused,
+}
+
+/// Reasons for which drivers refuse received frames, beside those that have a field in [`Received`].
+const REFUSALS: [Reason; 5] = [
+    Reason::BAD_CHECKSUM,
+    Reason::BAD_TUNNEL_HEADER,
+    Reason::CRITICAL_OPTION,
+    Reason::TUNNEL_CONTROL,
+    Reason::CONGESTION_MARK,
+];
+
+/// Numbers of refused frames by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused([u64; REFUSALS.len()]);
+
+impl Refused {
+    /// Counts a frame.
+    pub fn count(&mut self, reason: Reason) {
+        let index = REFUSALS.iter().position(|known| *known == reason);
+        debug_assert!(index.is_some(), "no driver refuses frames as {}", reason.name());
+        if let Some(count) = index.and_then(|index| self.0.get_mut(index)) {
+            *count += 1;
+        }
+    }
+
+    /// The frames of all reasons.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The numbers that are not 0.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
+        REFUSALS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
 }
 
 /// The frames that a driver sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of frames sent: a prefix of the given frames. For the rest there was no room, or the device is down.
+    /// The number of frames sent: a prefix of the given frames, without those that were too big. For the rest there was no
+    /// room, or the device is down.
     pub frames: u64,
+    /// Frames that were dropped because they are longer than the MTU of the path.
+    pub too_big: u64,
     /// Bytes of the sent frames.
     pub bytes: u64,
     /// The device is down and accepts nothing until it is brought up again.

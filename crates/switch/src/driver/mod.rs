@@ -7,6 +7,7 @@ mod function;
 pub(crate) mod kernel;
 mod link;
 mod null;
+mod overlay;
 mod pcap;
 mod pipe;
 mod port_slot;
@@ -15,10 +16,14 @@ mod tap;
 
 pub use af_packet::AfPacket;
 pub use boxed::BoxPort;
-pub use contract::{Driver, DriverError, Received, Sent};
+pub use contract::{Driver, DriverError, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};
 pub use link::{LinkError, LinkPort};
 pub use null::Null;
+pub use overlay::{
+    Encapsulation, OverlayEnds, OverlayError, OverlayPort, OverlayReader, OverlaySettings, OverlayTunnel,
+    Read,
+};
 pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};
 pub use pipe::Pipe;
 pub use port_slot::PortSlot;

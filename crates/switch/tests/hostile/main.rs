@@ -8,6 +8,7 @@ mod link;
 #[allow(dead_code, reason = "links have real memory")]
 #[path = "../../../boundary/tests/hostile/memory.rs"]
 mod memory;
+mod overlay;
 mod source_guard;
 
 use random::Random;
@@ -29,6 +30,30 @@ fn a_link_survives_a_peer_that_writes_anything() {
 #[test]
 fn ports_survive_a_function_that_writes_anything() {
     check(2_000, function::region);
+}
+
+/// Random bytes, and such with a TCP packet in the tunnel.
+#[test]
+fn packets_of_any_bytes_bring_frames_or_are_refused() {
+    check(20_000, |input| {
+        overlay::packet(input);
+        for choice in 0..8 {
+            let types: [&[u8]; 2] =
+                [&[8, 0, 0x45, 0, 1, 0, 0, 0, 0, 0, 64, 6], &[0x86, 0xdd, 0x60, 0, 0, 0, 1, 0, 6]];
+            for start in types {
+                let headers = if choice & 2 == 0 { 36 } else { 16 };
+                let packet = [
+                    &[4 | choice, choice, 0, 100][..],
+                    &[0; 36][..headers],
+                    &[2; 12],
+                    start,
+                    input,
+                    &[0; 300],
+                ];
+                overlay::packet(&packet.concat());
+            }
+        }
+    });
 }
 
 /// Random bytes, which start as a frame of one of the types that are examined.

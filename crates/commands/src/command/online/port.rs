@@ -195,6 +195,12 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
             let files: Vec<&str> = [read, write].into_iter().flatten().map(String::as_str).collect();
             format!("pcap {}", files.join(" "))
         }
+        PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
+            let tunnel = port.driver.tunnel();
+            tunnel.map_or_else(String::new, |tunnel| {
+                format!("{} {} vni {}", tunnel.kind, tunnel.remote, u32::from(tunnel.vni))
+            })
+        }
         PortDriver::Null {} => "null".into(),
         PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
