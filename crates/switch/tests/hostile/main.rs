@@ -3,12 +3,16 @@
 
 #![allow(unreachable_pub, reason = "the fuzz targets use these modules too")]
 
+#[allow(dead_code, reason = "it is hostile, not complete")]
+#[path = "../vhost_user/front_end.rs"]
+mod front_end;
 mod function;
 mod link;
 #[allow(dead_code, reason = "links have real memory")]
 #[path = "../../../boundary/tests/hostile/memory.rs"]
 mod memory;
 mod source_guard;
+mod vhost_user;
 
 use random::Random;
 
@@ -29,6 +33,11 @@ fn a_link_survives_a_peer_that_writes_anything() {
 #[test]
 fn ports_survive_a_function_that_writes_anything() {
     check(2_000, function::region);
+}
+
+#[test]
+fn a_port_survives_a_front_end_that_writes_anything() {
+    check(2_000, vhost_user::front_end);
 }
 
 /// Random bytes, which start as a frame of one of the types that are examined.
