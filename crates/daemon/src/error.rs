@@ -199,6 +199,8 @@ pub enum PortError {
     Tap(String, LauncherError),
     /// The network interface cannot be opened.
     Interface(String, LauncherError),
+    /// The launcher cannot listen at the socket, or connect to it.
+    Socket(PathBuf, LauncherError),
     /// The switch is not shared with the owner of what would be attached to it.
     NotShared {
         /// The switch.
@@ -554,6 +556,7 @@ impl fmt::Display for PortError {
             ),
             Self::InUse(port) => write!(f, "{} {} has this device or file already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
+            Self::Socket(path, _) => write!(f, "can't use the socket {}", path.display()),
         }
     }
 }
@@ -573,7 +576,7 @@ impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
-            Self::Capture(_, error) => Some(error),
+            Self::Capture(_, error) | Self::Socket(_, error) => Some(error),
             Self::Name(_) | Self::InUse(_) | Self::OtherFabric | Self::NotShared { .. } => None,
         }
     }

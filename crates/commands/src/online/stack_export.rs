@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
-    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
-    SwitchMode, SwitchName, Translation, Value, Weight,
+    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, SocketRole, Stack,
+    StackName, SwitchMode, SwitchName, Translation, Value, Weight,
 };
 use serde::Serialize;
 
@@ -101,6 +101,10 @@ struct PortEntry {
     repeat: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<SocketRole>,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<CapturePoint>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -253,6 +257,8 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         write: None,
         repeat: None,
         rate: None,
+        path: None,
+        role: None,
         to: None,
         addresses: port.addresses,
         default: port.default,
@@ -272,6 +278,9 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.driver = Driver::Pcap;
             (entry.read, entry.write, entry.rate) = (read, write, rate);
             entry.repeat = Some(repeat);
+        }
+        PortDriver::VhostUser { path, role } => {
+            (entry.driver, entry.path, entry.role) = (Driver::VhostUser, Some(path), Some(role));
         }
         PortDriver::Null {} => {}
         PortDriver::Pipe { switch, port } => {

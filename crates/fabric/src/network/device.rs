@@ -1,11 +1,11 @@
 //! Makes a port's driver from the descriptors of its device.
 
 use crate::error::{OperationError, PortError};
-use model::PortDriver;
+use model::{PortDriver, SocketRole};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use switch::Driver;
-use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
+use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap, VhostUser};
 
 /// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
 /// that needs some and gets none is down. Returns `None` for a pipe or a box, which the network connects itself.
@@ -19,12 +19,22 @@ pub(crate) fn adopt(
     Ok(Some(match driver {
         PortDriver::Null {} => Box::new(Null),
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
+        PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
+            Box::new(VhostUser::absent().map_err(|error| PortError::Device(error.into()))?)
+        }
         _ if has_none => placeholder(),
         PortDriver::Tap { .. } => {
             Box::new(Tap::from_descriptor(next()?).map_err(|error| PortError::Device(error.into()))?)
         }
         PortDriver::AfPacket { .. } => {
             Box::new(AfPacket::from_descriptor(next()?).map_err(|error| PortError::Device(error.into()))?)
+        }
+        PortDriver::VhostUser { role, .. } => {
+            let port = match role {
+                SocketRole::Server => VhostUser::server(next()?),
+                SocketRole::Client => VhostUser::client(next()?),
+            };
+            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
         }
         PortDriver::Pcap { read, write, repeat, rate } => {
             let read = read.as_ref().map(|_| next()).transpose()?.map(File::from);

@@ -85,6 +85,13 @@ pub enum PortDevice {
     /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher
     /// keeps it until it is closed: each reply has the same file.
     Recording(PathBuf),
+    /// A Unix stream socket that listens at this path. The path must be absolute; a socket there at which no one listens is
+    /// replaced. The launcher keeps it until it is closed: each reply has the same socket.
+    StreamListener(PathBuf),
+    /// A connection to the vhost-user front end that listens at this path, which must be absolute: another one with each
+    /// reply. It is handed out when the front end has sent its first message, so that no other server is reached with the
+    /// launcher's privileges.
+    FrontEnd(PathBuf),
 }
 
 /// What a launcher answers.
