@@ -7,11 +7,14 @@
 
 use super::error::VhostUserError;
 use crate::driver::kernel::check;
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, Thread, park};
 
 /// The queues of a device: the one to the peer, and the one from it.
@@ -28,9 +31,25 @@ const ANONYMOUS: libc::c_long = 0x0904_1934;
 const PIPES: libc::c_long = 0x5049_5045;
 const SOCKETS: libc::c_long = 0x534f_434b;
 
-/// Counts the threads of a port, those of earlier connections too.
+/// Counts the threads of the connections at one path, those of earlier ports too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ringers(Arc<()>);
+
+impl Ringers {
+    /// The count for the path of a socket that listens, or that is connected to one.
+    pub(super) fn at(socket: &OwnedFd) -> Self {
+        static ALL: Mutex<BTreeMap<PathBuf, Weak<()>>> = Mutex::new(BTreeMap::new());
+        let Ok(socket) = socket.try_clone().map(UnixStream::from) else { return Self::default() };
+        let addresses = [socket.local_addr(), socket.peer_addr()].into_iter().flatten();
+        let path = addresses.filter_map(|address| address.as_pathname().map(Path::to_path_buf)).next();
+        let Some(path) = path else { return Self::default() };
+        let mut all = lock(&ALL);
+        all.retain(|_, count| count.strong_count() > 0);
+        let count = all.get(&path).and_then(Weak::upgrade).unwrap_or_default();
+        all.insert(path, Arc::downgrade(&count));
+        Self(count)
+    }
+}
 
 /// The bell of one queue.
 #[derive(Debug, Default)]

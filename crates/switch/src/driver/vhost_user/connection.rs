@@ -29,8 +29,11 @@ const VERSION_1: u64 = 1 << 32;
 const IN_ORDER: u64 = 1 << 35;
 const FEATURES: u64 = MERGEABLE | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER;
 
-/// The protocol feature by which the peer may ask for an answer to any message.
+/// Protocol features: the peer may ask for an answer to any message, and hands out a channel for requests of the back end,
+/// of which there are none. User-mode Linux up to 6.1 has no interrupt for its queues without the channel.
 const REPLY_ACK: u64 = 1 << 3;
+const BACKEND_CHANNEL: u64 = 1 << 5;
+const ALL_PROTOCOL_FEATURES: u64 = REPLY_ACK | BACKEND_CHANNEL;
 
 /// The queue on which the peer receives, and the one on which it sends.
 const TO_PEER: usize = 0;
@@ -38,6 +41,9 @@ const FROM_PEER: usize = 1;
 
 /// Bytes of a control message with as many descriptors as one message has at most, and of its header.
 const CONTROL: usize = 16 + 4 * MAX_REGIONS;
+
+/// A message that has come: its header, its payload, and its descriptors.
+type Arrived = (Header, Vec<u8>, Vec<OwnedFd>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -65,6 +71,8 @@ pub(super) struct Connection {
     memory: GuestMemory,
     queues: [Queue; QUEUES],
     bells: Bells,
+    /// The channel for requests. It is kept open, and not used.
+    channel: Option<OwnedFd>,
 }
 
 impl Connection {
@@ -85,6 +93,7 @@ impl Connection {
             memory: GuestMemory::default(),
             queues: Default::default(),
             bells: Bells::new(ringers),
+            channel: None,
         })
     }
 
@@ -195,7 +204,7 @@ impl Connection {
     ) -> Result<Option<u64>, VhostUserError> {
         match message {
             Message::GetFeatures => return Ok(Some(FEATURES)),
-            Message::GetProtocolFeatures => return Ok(Some(REPLY_ACK)),
+            Message::GetProtocolFeatures => return Ok(Some(ALL_PROTOCOL_FEATURES)),
             Message::SetFeatures(features) => {
                 if features & !FEATURES != 0 {
                     return Err(VhostUserError::Features(features & !FEATURES));
@@ -211,8 +220,8 @@ impl Connection {
                 self.place_rings();
             }
             Message::SetProtocolFeatures(features) => {
-                if features & !REPLY_ACK != 0 {
-                    return Err(VhostUserError::Features(features & !REPLY_ACK));
+                if features & !ALL_PROTOCOL_FEATURES != 0 {
+                    return Err(VhostUserError::Features(features & !ALL_PROTOCOL_FEATURES));
                 }
                 self.protocol_features = features;
             }
@@ -274,6 +283,7 @@ impl Connection {
                 // What was used in between was not announced.
                 self.bells.ring(number as usize);
             }
+            Message::SetChannel => self.channel = descriptors.pop(),
             Message::SetError { queue, .. } => drop(self.queue(queue)?),
             Message::Enable { queue, is_enabled } => {
                 self.queue(queue)?.is_enabled = is_enabled;
@@ -321,7 +331,7 @@ impl Connection {
     }
 
     /// The next message with its descriptors, if all of it has come.
-    fn next_message(&mut self) -> Result<Option<(Header, Vec<u8>, Vec<OwnedFd>)>, VhostUserError> {
+    fn next_message(&mut self) -> Result<Option<Arrived>, VhostUserError> {
         loop {
             let header = self.input.first_chunk::<HEADER>().map(Header::read).transpose()?;
             let wanted = header.map_or(HEADER, |header| HEADER + header.size);
@@ -355,7 +365,7 @@ impl Connection {
             let mut at = if read.is_ok() { libc::CMSG_FIRSTHDR(&message) } else { null_mut() };
             while let Some(found) = at.as_ref() {
                 if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                    let count = (found.cmsg_len as usize - libc::CMSG_LEN(0) as usize) / size_of::<i32>();
+                    let count = (found.cmsg_len - libc::CMSG_LEN(0) as usize) / size_of::<i32>();
                     for number in 0..count {
                         let descriptor = libc::CMSG_DATA(at).cast::<i32>().add(number).read_unaligned();
                         self.descriptors.push(OwnedFd::from_raw_fd(descriptor));

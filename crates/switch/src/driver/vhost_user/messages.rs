@@ -37,6 +37,7 @@ const SET_VRING_ERR: u32 = 14;
 const GET_PROTOCOL_FEATURES: u32 = 15;
 const SET_PROTOCOL_FEATURES: u32 = 16;
 const SET_VRING_ENABLE: u32 = 18;
+const SET_BACKEND_REQ_FD: u32 = 21;
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,8 @@ pub(super) enum Message {
         queue: u32,
         is_enabled: bool,
     },
+    /// Its descriptor is for requests of the back end.
+    SetChannel,
 }
 
 impl Message {
@@ -167,6 +170,10 @@ impl Message {
             GET_PROTOCOL_FEATURES => nothing(Self::GetProtocolFeatures),
             SET_PROTOCOL_FEATURES => number().map(Self::SetProtocolFeatures),
             SET_VRING_ENABLE => state().map(|(queue, on)| Self::Enable { queue, is_enabled: on != 0 }),
+            SET_BACKEND_REQ_FD => {
+                expected = 1;
+                nothing(Self::SetChannel)
+            }
             request => return Err(VhostUserError::Unsupported(request)),
         };
         message.filter(|_| descriptors == expected).ok_or(malformed)
@@ -187,7 +194,9 @@ pub(super) fn answer(request: u32, value: u64) -> [u8; HEADER + 8] {
 fn regions(payload: &[u8]) -> Option<Vec<RegionPlace>> {
     let (head, entries) = payload.split_at_checked(8)?;
     let count = word(head, 0) as usize;
-    if count > MAX_REGIONS || entries.len() != count * 32 {
+    // User-mode Linux sends a table of a fixed length, of which it uses a part.
+    let entries = entries.get(..count.checked_mul(32)?)?;
+    if count > MAX_REGIONS {
         return None;
     }
     let region = |bytes: &[u8]| {
@@ -238,7 +247,7 @@ mod tests {
     fn messages_have_one_length_and_number_of_descriptors() {
         let place = RingPlace { descriptors: 2, used: 3, available: 4 };
         let region = |n| RegionPlace { guest: n, size: n + 1, user: n + 2, offset: n + 3 };
-        let cases: [(u32, &[u64], usize, Message); 16] = [
+        let cases: [(u32, &[u64], usize, Message); 17] = [
             (1, &[], 0, Message::GetFeatures),
             (2, &[7 << 32], 0, Message::SetFeatures(7 << 32)),
             (3, &[], 0, Message::SetOwner),
@@ -255,12 +264,15 @@ mod tests {
             (15, &[], 0, Message::GetProtocolFeatures),
             (16, &[8], 0, Message::SetProtocolFeatures(8)),
             (18, &[1 | 1 << 32], 0, Message::Enable { queue: 1, is_enabled: true }),
+            (21, &[], 1, Message::SetChannel),
         ];
         for (request, words, descriptors, message) in cases {
-            assert_eq!(read(request, words, descriptors), Some(message), "{request}");
+            assert_eq!(read(request, words, descriptors), Some(message.clone()), "{request}");
             assert_eq!(read(request, words, descriptors + 1), None, "{request}: a descriptor too many");
-            let longer = [words, &[0]].concat();
-            assert_eq!(read(request, &longer, descriptors), None, "{request}: too long");
+            let longer = read(request, &[words, &[0]].concat(), descriptors);
+            // A table may be longer than its regions.
+            let expected = (request == 5).then_some(message);
+            assert_eq!(longer, expected, "{request}: too long");
             let shorter = words.split_last().map(|(_, shorter)| read(request, shorter, descriptors));
             assert_eq!(shorter.flatten(), None, "{request}: too short");
         }

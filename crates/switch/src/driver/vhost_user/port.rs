@@ -32,22 +32,15 @@ impl VhostUser {
     /// A port at which front ends connect to a socket that listens.
     pub fn server(listener: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&listener)?;
-        let epoll = Arc::new(epoll()?);
-        let port = Self {
-            listener: Some(listener),
-            connection: None,
-            epoll,
-            ringers: Ringers::default(),
-            looks: 0,
-            ended: None,
-        };
+        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::at(&listener));
+        let port = Self { listener: Some(listener), connection: None, epoll, ringers, looks: 0, ended: None };
         port.listen().map_err(io::Error::other)?;
         Ok(port)
     }
 
     /// A port with a connection to a front end.
     pub fn client(socket: OwnedFd) -> io::Result<Self> {
-        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::default());
+        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::at(&socket));
         let connection = Connection::new(socket, epoll.clone(), &ringers).map_err(io::Error::other)?;
         Ok(Self { listener: None, connection: Some(connection), epoll, ringers, looks: 0, ended: None })
     }
@@ -95,11 +88,15 @@ impl VhostUser {
         }
     }
 
-    /// Ends the connection. A port that listens waits for the next one; another port is down.
+    /// Ends the connection. If the peer closed it, a port that listens waits for the next one. Otherwise the port is down, so
+    /// that the reason is reported, and a peer that breaks the rules does not come back at once.
     #[cold]
     fn end(&mut self, error: VhostUserError) {
         self.connection = None;
-        self.ended = if self.listener.is_none() { Some(error) } else { self.listen().err() };
+        self.ended = match (&self.listener, error) {
+            (Some(_), VhostUserError::Closed) => self.listen().err(),
+            (_, error) => Some(error),
+        };
     }
 }
 
