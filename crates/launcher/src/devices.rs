@@ -107,6 +107,12 @@ impl Devices {
     }
 }
 
+impl Drop for Devices {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 fn failed(step: Step, error: &io::Error) -> Refusal {
     Refusal::Failed(child::failed(step, error))
 }

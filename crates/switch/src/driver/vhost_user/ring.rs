@@ -291,8 +291,7 @@ impl Ring {
         }
         let header = self.header(1);
         let header = header.get(..self.features.header).unwrap_or_default();
-        let after = buffer.address.wrapping_add(header.len() as u64);
-        if !memory.write(buffer.address, header) || !memory.write(after, frame) {
+        if !memory.write(buffer.address, header, frame) {
             return Err(VhostUserError::Address);
         }
         self.put_used(head, (header.len() + frame.len()) as u32);
@@ -337,7 +336,7 @@ impl Ring {
         let mut rest = [header.get(..self.features.header).unwrap_or_default(), frame].concat();
         for (address, length) in buffers {
             let piece: Vec<u8> = rest.drain(..length).collect();
-            if !memory.write(address, &piece) {
+            if !memory.write(address, &[], &piece) {
                 return Err(VhostUserError::Address);
             }
         }
