@@ -8,6 +8,9 @@ mod support;
 pub mod agent;
 #[path = "../../crates/flow-table/tests/hostile/key.rs"]
 pub mod flow_key;
+#[allow(dead_code, reason = "the hostile peers use a part of it")]
+#[path = "../../crates/switch/tests/vhost_user/front_end.rs"]
+mod front_end;
 #[path = "../../crates/fabric/tests/hostile/function.rs"]
 pub mod function;
 #[path = "../../crates/switch/tests/hostile/function.rs"]
@@ -28,6 +31,8 @@ pub mod pages;
 pub mod ring;
 #[path = "../../crates/switch/tests/hostile/source_guard.rs"]
 pub mod source_guard;
+#[path = "../../crates/switch/tests/hostile/vhost_user.rs"]
+pub mod vhost_user;
 
 pub mod control;
 pub mod flow_state;

@@ -201,6 +201,8 @@ pub enum PortError {
     Tap(String, LauncherError),
     /// The network interface cannot be opened.
     Interface(String, LauncherError),
+    /// The launcher cannot listen at the socket, or connect to it.
+    Socket(PathBuf, LauncherError),
     /// The switch is not shared with the owner of what would be attached to it.
     NotShared {
         /// The switch.
@@ -562,6 +564,7 @@ impl fmt::Display for PortError {
             Self::Tunnel(remote, cause) => {
                 write!(f, "can't open the tunnel to {remote}{}", missing(cause, "CAP_NET_RAW"))
             }
+            Self::Socket(path, _) => write!(f, "can't use the socket {}", path.display()),
         }
     }
 }
@@ -581,7 +584,7 @@ impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
-            Self::Capture(_, error) | Self::Tunnel(_, error) => Some(error),
+            Self::Capture(_, error) | Self::Tunnel(_, error) | Self::Socket(_, error) => Some(error),
             Self::Name(_) | Self::InUse(_) | Self::OtherFabric | Self::NotShared { .. } => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Devices and files behind ports: opened with the launcher's privileges, and kept.
 
-use crate::child;
+use crate::{child, stream_socket};
 use protocol::launcher::{PortDevice, Refusal, Step, TunnelDevice, TunnelKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
@@ -37,6 +37,14 @@ impl Devices {
             (PortDevice::Recording(path), None) => {
                 (file(path, PcapPort::create_recording)?, Step::CreateRecording)
             }
+            // A socket whose file somebody removed is made again.
+            (PortDevice::StreamListener(path), Some(kept)) if stream_socket::listens_at(kept, path) => {
+                return duplicate(kept, Step::ListenSocket);
+            }
+            (PortDevice::StreamListener(path), _) => {
+                (stream_socket::listen_at(absolute(path)?), Step::ListenSocket)
+            }
+            (PortDevice::FrontEnd(path), _) => return self.connect(device.clone(), absolute(path)?),
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
@@ -100,7 +108,11 @@ impl Devices {
         let is_it = match &device {
             PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
-            PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::Tunnel(_) => false,
+            PortDevice::StreamListener(path) => stream_socket::listens_at(&descriptor, path),
+            PortDevice::Interface(_)
+            | PortDevice::Replay(_)
+            | PortDevice::Tunnel(_)
+            | PortDevice::FrontEnd(_) => false,
         };
         if !is_it {
             return Err(Refusal::OtherDevice);
@@ -114,12 +126,40 @@ impl Devices {
 
     /// Forgets a device.
     pub(crate) fn close(&mut self, device: &PortDevice) {
-        self.0.remove(device);
+        drop(self.0.remove(device));
+        if let PortDevice::StreamListener(path) = device {
+            // It stays if a fabric or another process listens, and is replaced when it is listened at again.
+            let _ = stream_socket::remove_stale(path);
+        }
+    }
+
+    /// Connects to a front end. A connection on which it has not spoken yet is kept for the next try.
+    fn connect(&mut self, device: PortDevice, path: &Path) -> Result<OwnedFd, Refusal> {
+        let failed = |error: io::Error| failed(Step::ConnectSocket, &error);
+        let kept = self.0.remove(&device);
+        let connection = kept.map_or_else(|| stream_socket::connect_to(path), Ok).map_err(failed)?;
+        match stream_socket::check_front_end(&connection) {
+            Ok(()) => Ok(connection),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::WouldBlock && self.0.len() < MAX_DEVICES {
+                    self.0.insert(device, connection);
+                }
+                Err(failed(error))
+            }
+        }
     }
 
     /// Forgets all devices.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        for device in self.0.keys().cloned().collect::<Vec<_>>() {
+            self.close(&device);
+        }
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -132,6 +172,10 @@ fn is_writable_file(descriptor: &OwnedFd) -> bool {
     let is_file = fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file());
     let mode = fcntl_getfl(descriptor).map(|flags| flags & OFlags::ACCMODE);
     is_file && mode.is_ok_and(|mode| mode == OFlags::RDWR || mode == OFlags::WRONLY)
+}
+
+fn absolute(path: &Path) -> Result<&Path, Refusal> {
+    if path.is_absolute() { Ok(path) } else { Err(Refusal::RelativePath) }
 }
 
 /// Opens a file at an absolute path. The outer error is not the system's.

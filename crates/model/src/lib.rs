@@ -86,8 +86,8 @@ pub use stack::{
 pub use store::{SetAsideEntry, StoreStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
-    AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
-    SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
+    AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, LinkState, PortDriver,
+    SetAddress, SocketRole, SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};

@@ -181,6 +181,14 @@ pub enum PortDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mtu: Option<TunnelMtu>,
     },
+    /// The virtio network device of a virtual machine, over memory that the machine shares: this is its vhost-user back end.
+    VhostUser {
+        /// The absolute path of a Unix socket on the daemon's host.
+        path: String,
+        /// Which side listens at the socket.
+        #[serde(default)]
+        role: SocketRole,
+    },
     /// Nothing: sent frames are discarded, and none are received.
     Null {},
     /// A port of another switch, or of the same one. Both ends are created and removed together.
@@ -213,6 +221,29 @@ impl PortDriver {
         };
         Some(Tunnel::new(kind, (remote, local), vni, udp_port, mtu))
     }
+}
+
+/// The side of a Unix socket that a port has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketRole {
+    /// The port listens, and peers connect, one after the other.
+    #[default]
+    Server,
+    /// The peer listens, and the port connects, again if the connection ends.
+    Client,
+}
+
+/// The other end of a port that has a connection of its own to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// No peer is connected.
+    Waiting,
+    /// A peer is connected. No packets pass yet.
+    Connected,
+    /// Packets pass.
+    Up,
 }
 
 fn once() -> u32 {
@@ -395,6 +426,9 @@ pub struct SwitchPort {
     /// works.
     #[serde(default)]
     pub fault: Option<String>,
+    /// Whether a peer is connected to the port. Absent for ports without a connection of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkState>,
     /// Traffic through the port.
     pub traffic: Traffic,
     /// Current rates.

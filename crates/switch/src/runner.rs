@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
@@ -263,6 +263,12 @@ impl<F: Forward> SwitchRunner<F> {
         self.slots.get(usize::from(port.0))?.as_ref()?.driver.device()
     }
 
+    /// Whether a peer is connected to a port, if its driver has a connection to one.
+    pub fn link_state(&self, port: PortId) -> Option<LinkState> {
+        let slot = self.slots.get(usize::from(port.0))?.as_ref()?;
+        slot.driver.link_state().filter(|_| slot.down.is_none())
+    }
+
     /// Time spent on a port.
     pub fn cost(&self, port: PortId) -> Option<PortCost> {
         self.slots.get(usize::from(port.0))?.as_ref().map(|slot| slot.cost)
@@ -338,8 +344,10 @@ impl<F: Forward> SwitchRunner<F> {
                 refused.iter().for_each(|(reason, frames)| self.switch.lost(port, reason, frames));
             }
             Err(error) => {
-                source.came += 1;
-                self.switch.lost(port, Reason::FAULTY, 1);
+                // A peer that is gone took no frame with it.
+                let faulty = u64::from(!matches!(error, DriverError::Peer(_)));
+                source.came += faulty;
+                self.switch.lost(port, Reason::FAULTY, faulty);
                 self.switch.flush_port(port);
                 source.down = Some(error);
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use api::{
     AddPort, BoundAddresses, CapturePoint, Device, HostAddress, IpPrefix, IpPrefixError, Limits, MacAddr,
-    PortDriver, PortName, TunnelMtu, UdpPort, Vni, Weight,
+    PortDriver, PortName, SocketRole, TunnelMtu, UdpPort, Vni, Weight,
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub(crate) enum Driver {
     Geneve,
     /// Capture files to read and write.
     Pcap,
+    /// The network device of a virtual machine, by vhost-user.
+    VhostUser,
     /// Nothing: frames to it are discarded.
     Null,
     /// A port of another switch.
@@ -73,6 +75,12 @@ pub(crate) struct PortOptions {
     /// pcap: packets per second [default: as fast as the switch takes them]
     #[arg(long, value_name = "N")]
     rate: Option<u64>,
+    /// vhost_user: Unix socket of the virtual machine.
+    #[arg(long, value_name = "FILE")]
+    path: Option<PathBuf>,
+    /// vhost_user: which side of the socket the port has [default: server]
+    #[arg(long, value_name = "server|client", value_parser = parse_role)]
+    role: Option<SocketRole>,
     /// pipe: other end, as SWITCH/PORT. box: port of a box, as BOX:N.
     #[arg(long, value_name = "SWITCH/PORT|BOX:N")]
     to: Option<CapturePoint>,
@@ -117,6 +125,8 @@ pub(crate) struct PortOptions {
 pub(crate) enum PortOptionsError {
     /// A `pcap` port has no file.
     NoCapture(PortName),
+    /// A port with a socket has no path.
+    NoPath(PortName),
     /// A `pipe` port has no other end.
     NoPipeEnd(PortName),
     /// A `box` port names no port of a box.
@@ -142,6 +152,7 @@ impl fmt::Display for PortOptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoCapture(port) => write!(f, "port {port}: a pcap port needs --read, --write or both"),
+            Self::NoPath(port) => write!(f, "port {port}: a vhost_user port needs --path FILE, its socket"),
             Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),
             Self::NoBoxPort(port) => write!(f, "port {port}: a box needs --to BOX:N, the port of the box"),
             Self::NoTunnelEnd(port) => {
@@ -168,6 +179,7 @@ impl Error for PortOptionsError {
             Self::Folder(error) => error.source(),
             Self::BindIp(_, error) => Some(error),
             Self::NoCapture(_)
+            | Self::NoPath(_)
             | Self::NoPipeEnd(_)
             | Self::NoBoxPort(_)
             | Self::NoTunnelEnd(_)
@@ -209,6 +221,10 @@ impl PortOptions {
                     _ => PortDriver::Geneve { remote, vni, local, udp_port, mtu },
                 }
             }
+            (Driver::VhostUser, _) => PortDriver::VhostUser {
+                path: path(&self.path)?.ok_or_else(|| PortOptionsError::NoPath(name.clone()))?,
+                role: self.role.unwrap_or_default(),
+            },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
             (Driver::Pipe, _) => return Err(PortOptionsError::NoPipeEnd(name)),
@@ -245,6 +261,8 @@ impl PortOptions {
             ("write", self.write.is_some(), captures),
             ("repeat", self.repeat.is_some(), captures),
             ("rate", self.rate.is_some(), captures),
+            ("path", self.path.is_some(), &[Driver::VhostUser]),
+            ("role", self.role.is_some(), &[Driver::VhostUser]),
             ("to", self.to.is_some(), &[Driver::Pipe, Driver::Box]),
             ("transparent", self.transparent, &[Driver::Box]),
         ];
@@ -254,5 +272,13 @@ impl PortOptions {
             }
             None => Ok(()),
         }
+    }
+}
+
+fn parse_role(text: &str) -> Result<SocketRole, &'static str> {
+    match text {
+        "server" => Ok(SocketRole::Server),
+        "client" => Ok(SocketRole::Client),
+        _ => Err("a port is the server or the client of its socket"),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, HostAddress, ImageDigest,
-    MacAddr, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack,
-    StackName, SwitchMode, SwitchName, Translation, TunnelMtu, UdpPort, Value, Vni, Weight,
+    MacAddr, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, SocketRole,
+    Stack, StackName, SwitchMode, SwitchName, Translation, TunnelMtu, UdpPort, Value, Vni, Weight,
 };
 use serde::Serialize;
 
@@ -111,6 +111,10 @@ struct PortEntry {
     repeat: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<SocketRole>,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<CapturePoint>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -268,6 +272,8 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         write: None,
         repeat: None,
         rate: None,
+        path: None,
+        role: None,
         to: None,
         addresses: port.addresses,
         default: port.default,
@@ -297,6 +303,9 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.driver = Driver::Geneve;
             (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
             (entry.udp_port, entry.mtu) = (udp_port, mtu);
+        }
+        PortDriver::VhostUser { path, role } => {
+            (entry.driver, entry.path, entry.role) = (Driver::VhostUser, Some(path), Some(role));
         }
         PortDriver::Null {} => {}
         PortDriver::Pipe { switch, port } => {

@@ -2,7 +2,7 @@
 
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
-use api::{AddPort, Device, DeviceError, PortDriver, Tunnel};
+use api::{AddPort, Device, DeviceError, PortDriver, SocketRole, Tunnel};
 use protocol::launcher::{PortDevice, TunnelDevice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ impl Devices {
                 PortDevice::Interface(name) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
                 PortDevice::Tunnel(tunnel) => PortError::Tunnel(tunnel.remote, error),
+                PortDevice::StreamListener(path) | PortDevice::FrontEnd(path) => {
+                    PortError::Socket(path, error)
+                }
             })?;
             opened.push(descriptor);
         }
@@ -31,7 +34,7 @@ impl Devices {
     pub(crate) fn conflict(one: &AddPort, other: &AddPort) -> bool {
         let exclusive = |port: &AddPort| -> Vec<PortDevice> {
             let all = devices(port).into_iter().flatten();
-            all.filter(|device| matches!(device, PortDevice::Tap(_) | PortDevice::Recording(_))).collect()
+            all.filter(|device| !matches!(device, PortDevice::Interface(_) | PortDevice::Replay(_))).collect()
         };
         let tunnels = one.driver.tunnel().zip(other.driver.tunnel());
         tunnels.is_some_and(|(one, other)| one.conflicts(&other))
@@ -44,7 +47,7 @@ impl Devices {
         port: &AddPort,
         duplicate: impl FnOnce() -> Option<OwnedFd>,
     ) {
-        let kept = |device: &PortDevice| !matches!(device, PortDevice::Replay(_));
+        let kept = |device: &PortDevice| !matches!(device, PortDevice::Replay(_) | PortDevice::FrontEnd(_));
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
@@ -87,6 +90,13 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
     Ok(match &port.driver {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
+        PortDriver::VhostUser { path, role } => {
+            let Some(path) = absolute(Some(path))? else { return Ok(Vec::new()) };
+            vec![match role {
+                SocketRole::Server => PortDevice::StreamListener(path),
+                SocketRole::Client => PortDevice::FrontEnd(path),
+            }]
+        }
         PortDriver::Pcap { read, write, .. } => {
             let read = absolute(read.as_deref())?.map(PortDevice::Replay);
             let write = absolute(write.as_deref())?.map(PortDevice::Recording);

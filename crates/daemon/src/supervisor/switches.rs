@@ -11,15 +11,21 @@ use crate::store::{Action, StoreChange, StoredFlows, StoredSteering, StoredSwitc
 use api::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits,
-    MacAddr, Owner, PortDriver, PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus,
-    Time, with_causes,
+    MacAddr, Owner, PortDriver, PortName, SocketRole, StackName, SwitchDetail, SwitchName, SwitchPort,
+    SwitchStatus, Time, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
-    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. }) || driver.tunnel().is_some()
+    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. } | PortDriver::VhostUser { .. })
+        || driver.tunnel().is_some()
+}
+
+/// Whether what is behind a port may come later: the port is added, and waits for it.
+fn is_awaited(driver: &PortDriver) -> bool {
+    matches!(driver, PortDriver::VhostUser { role: SocketRole::Client, .. })
 }
 
 /// Where a switch sends frames.
@@ -184,7 +190,10 @@ impl Supervisor {
         if self.join_by_link(switch, port)? {
             return Ok(());
         }
-        let devices = Devices::open(self.0.fabrics.connector(), port)?;
+        let devices = Devices::open(self.0.fabrics.connector(), port).or_else(|failure| match failure {
+            OperationError::Port(PortError::Socket(..)) if is_awaited(&port.driver) => Ok(Devices::default()),
+            failure => Err(failure),
+        })?;
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
             drop(devices);
@@ -264,8 +273,10 @@ impl Supervisor {
                 self.0.faults().remove(&key);
                 continue;
             };
-            // The device is another one than before, although it has the same name.
-            Devices::close(self.0.fabrics.connector(), port);
+            // The device is another one than before, although it has the same name. A socket that listens is the same.
+            if !matches!(port.driver, PortDriver::VhostUser { .. }) {
+                Devices::close(self.0.fabrics.connector(), port);
+            }
             let Ok(devices) = Devices::open(self.0.fabrics.connector(), port) else { continue };
             let subject = Subject::from((switch, &port.name));
             let message = format!("port {} of switch {switch} works again", port.name);
@@ -744,6 +755,7 @@ impl Supervisor {
             let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
             let key = (name.clone(), port.clone());
             SwitchPort {
+                link: stats.link,
                 fault: self.0.faults().get(&key).cloned().or_else(|| stats.fault.clone()),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),

@@ -1,11 +1,13 @@
 //! Makes a port's driver from the descriptors of its device.
 
 use crate::error::{OperationError, PortError};
-use model::{PortDriver, Tunnel, TunnelKind, TunnelMtu};
+use model::{PortDriver, SocketRole, Tunnel, TunnelKind, TunnelMtu};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use switch::Driver;
-use switch::driver::{AfPacket, Encapsulation, Null, OverlayPort, OverlaySettings, PcapPort, PortSlot, Tap};
+use switch::driver::{
+    AfPacket, Encapsulation, Null, OverlayPort, OverlaySettings, PcapPort, PortSlot, Tap, VhostUser,
+};
 
 /// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
 /// that needs some and gets none is down. Returns `None` for a pipe or a box, which the network connects itself.
@@ -19,6 +21,9 @@ pub(crate) fn adopt(
     Ok(Some(match driver {
         PortDriver::Null {} => Box::new(Null),
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
+        PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
+            Box::new(VhostUser::absent().map_err(|error| PortError::Device(error.into()))?)
+        }
         _ if has_none => placeholder(),
         PortDriver::Tap { .. } => {
             Box::new(Tap::from_descriptor(next()?).map_err(|error| PortError::Device(error.into()))?)
@@ -29,6 +34,13 @@ pub(crate) fn adopt(
         PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
             let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
             let port = OverlayPort::from_descriptor(next()?, overlay_settings(&tunnel));
+            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
+        }
+        PortDriver::VhostUser { role, .. } => {
+            let port = match role {
+                SocketRole::Server => VhostUser::server(next()?),
+                SocketRole::Client => VhostUser::client(next()?),
+            };
             Box::new(port.map_err(|error| PortError::Device(error.into()))?)
         }
         PortDriver::Pcap { read, write, repeat, rate } => {

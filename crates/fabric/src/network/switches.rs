@@ -5,7 +5,7 @@ use super::pairs::{PairSlots, captured};
 use super::records::{
     AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
 };
-use super::traffic::reported;
+use super::traffic::{link, reported};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use model::{
@@ -545,7 +545,8 @@ impl Network {
             let counters = reported(&runner.counters(entry.id).unwrap_or_default());
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
-            (name.clone(), PortStats { counters, cost, fault })
+            let link = runner.link_state(entry.id).map(link);
+            (name.clone(), PortStats { counters, cost, fault, link })
         };
         record.ports.iter().map(look).collect()
     }

@@ -89,6 +89,13 @@ pub enum PortDevice {
     /// The socket of a tunnel: another one with each reply. The launcher keeps the UDP port reserved, as long as it keeps any
     /// tunnel there.
     Tunnel(TunnelDevice),
+    /// A Unix stream socket that listens at this path. The path must be absolute; a socket there at which no one listens is
+    /// replaced. The launcher keeps it until it is closed: each reply has the same socket.
+    StreamListener(PathBuf),
+    /// A connection to the vhost-user front end that listens at this path, which must be absolute: another one with each
+    /// reply. It is handed out when the front end has sent its first message, so that no other server is reached with the
+    /// launcher's privileges.
+    FrontEnd(PathBuf),
 }
 
 /// A tunnel to another host.

@@ -49,6 +49,10 @@ pub enum Step {
     OpenReplay,
     /// Create a capture.
     CreateRecording,
+    /// Listen at a Unix socket.
+    ListenSocket,
+    /// Connect to a Unix socket.
+    ConnectSocket,
     /// Make a channel.
     MakeChannel,
     /// Start the program of a fabric.
@@ -137,6 +141,8 @@ impl fmt::Display for Step {
             Self::OpenTunnel => "open the socket of the tunnel",
             Self::OpenReplay => "open the capture",
             Self::CreateRecording => "create the capture",
+            Self::ListenSocket => "listen at the socket",
+            Self::ConnectSocket => "connect to the socket",
             Self::MakeChannel => "make a channel",
             Self::StartFabric => "start a fabric",
             Self::StartAgent => "start an agent",

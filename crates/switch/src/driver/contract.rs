@@ -19,6 +19,19 @@ pub enum DriverError {
     Link(boundary::CorruptIndex),
     /// The capture file is damaged.
     Capture(capture::CaptureError),
+    /// The peer is gone, or violated its protocol.
+    Peer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The other end of a port that has a connection of its own to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// No peer is connected.
+    Waiting,
+    /// A peer is connected. No frames pass yet.
+    Connected,
+    /// Frames pass.
+    Up,
 }
 
 impl fmt::Display for DriverError {
@@ -28,6 +41,7 @@ impl fmt::Display for DriverError {
             Self::Box(_) => f.write_str("the box violated the ring protocol"),
             Self::Link(_) => f.write_str("the other side of the link violated the ring protocol"),
             Self::Capture(error) => error.fmt(f),
+            Self::Peer(error) => error.fmt(f),
         }
     }
 }
@@ -38,6 +52,7 @@ impl std::error::Error for DriverError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::Capture(error) => error.source(),
+            Self::Peer(error) => error.source(),
             Self::Box(fault) => Some(fault),
             Self::Link(index) => Some(index),
         }
@@ -179,6 +194,11 @@ pub trait Driver: Send {
         None
     }
 
+    /// Whether a peer is connected, if the driver has a connection to one.
+    fn link_state(&self) -> Option<LinkState> {
+        None
+    }
+
     /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
     fn waiting(&self) -> u64 {
         0
@@ -256,6 +276,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn progress(&mut self) -> Option<Progress> {
         (**self).progress()
+    }
+
+    fn link_state(&self) -> Option<LinkState> {
+        (**self).link_state()
     }
 
     fn waiting(&self) -> u64 {

@@ -3,6 +3,9 @@
 
 #![allow(unreachable_pub, reason = "the fuzz targets use these modules too")]
 
+#[allow(dead_code, reason = "it is hostile, not complete")]
+#[path = "../vhost_user/front_end.rs"]
+mod front_end;
 mod function;
 mod link;
 #[allow(dead_code, reason = "links have real memory")]
@@ -10,6 +13,7 @@ mod link;
 mod memory;
 mod overlay;
 mod source_guard;
+mod vhost_user;
 
 use random::Random;
 
@@ -54,6 +58,11 @@ fn packets_of_any_bytes_bring_frames_or_are_refused() {
             }
         }
     });
+}
+
+#[test]
+fn a_port_survives_a_front_end_that_writes_anything() {
+    check(2_000, vhost_user::front_end);
 }
 
 /// Random bytes, which start as a frame of one of the types that are examined.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::{PortDriver, PortName, RemoveQuery, SwitchDetail, SwitchName, SwitchPort, operation};
+use api::{LinkState, PortDriver, PortName, RemoveQuery, SwitchDetail, SwitchName, SwitchPort, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -201,13 +201,16 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
                 format!("{} {} vni {}", tunnel.kind, tunnel.remote, u32::from(tunnel.vni))
             })
         }
+        PortDriver::VhostUser { path, .. } => format!("vhost_user {path}"),
         PortDriver::Null {} => "null".into(),
         PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
     };
-    let driver = match &port.fault {
-        Some(fault) => format!("{driver} ({fault})"),
-        None => driver,
+    let driver = match (&port.fault, port.link) {
+        (Some(fault), _) => format!("{driver} ({fault})"),
+        (None, Some(LinkState::Waiting)) => format!("{driver} (no peer)"),
+        (None, Some(LinkState::Connected)) => format!("{driver} (not ready)"),
+        (None, Some(LinkState::Up) | None) => driver,
     };
     vec![
         switch.to_string(),
