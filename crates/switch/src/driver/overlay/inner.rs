@@ -500,11 +500,7 @@ pub(super) mod tests {
                     expected[transport + 16..transport + 18].copy_from_slice(&sum.to_be_bytes());
                 }
                 let announced = inner.announced_size(&before);
-                assert_eq!(
-                    at.is_none() || announced.is_some_and(|(_, size)| size > most),
-                    true,
-                    "{options:?}"
-                );
+                assert!(at.is_none() || announced.is_some_and(|(_, size)| size > most), "{options:?}");
                 assert_eq!(inner.packet_size(most), 1450);
                 let mut after = before;
                 inner.lower_segment_size(&mut after, 1450);
