@@ -20,7 +20,7 @@ use rustc_demangle::demangle;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 56] = [
+const SOURCES: [&str; 58] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -55,6 +55,8 @@ const SOURCES: [&str; 56] = [
     "crates/reason/src",
     "crates/router/Cargo.toml",
     "crates/router/src",
+    "crates/sorting/Cargo.toml",
+    "crates/sorting/src",
     "crates/trace-elements/Cargo.toml",
     "crates/trace-elements/src",
     "crates/traffic-elements/Cargo.toml",

@@ -8,6 +8,9 @@ mod support;
 pub mod agent;
 #[path = "../../crates/flow-table/tests/hostile/key.rs"]
 pub mod flow_key;
+#[allow(dead_code, reason = "the hostile peers use a part of it")]
+#[path = "../../crates/switch/tests/vhost_user/front_end.rs"]
+mod front_end;
 #[path = "../../crates/fabric/tests/hostile/function.rs"]
 pub mod function;
 #[path = "../../crates/switch/tests/hostile/function.rs"]
@@ -24,12 +27,16 @@ pub mod memif_peer;
 mod memory;
 #[path = "../../crates/openflow/tests/hostile/session.rs"]
 pub mod openflow_session;
+#[path = "../../crates/switch/tests/hostile/overlay.rs"]
+pub mod overlay;
 #[path = "../../crates/boundary/tests/hostile/pages.rs"]
 pub mod pages;
 #[path = "../../crates/boundary/tests/hostile/ring.rs"]
 pub mod ring;
 #[path = "../../crates/switch/tests/hostile/source_guard.rs"]
 pub mod source_guard;
+#[path = "../../crates/switch/tests/hostile/vhost_user.rs"]
+pub mod vhost_user;
 
 pub mod control;
 pub mod flow_state;

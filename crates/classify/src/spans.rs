@@ -99,7 +99,7 @@ impl Spans {
 
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut all: Vec<_> = self.0.iter().chain(&other.0).copied().collect();
-        all.sort_unstable();
+        sorting::sort(&mut all);
         let mut result = Self::default();
         for (first, last) in all {
             match result.0.last_mut() {

@@ -159,7 +159,7 @@ impl Lowering {
         // Only an equality has several pieces: it holds if all of them do.
         let all = |sets: &[(u16, Field, Spans)]| {
             let mut sets: Vec<_> = sets.iter().map(|(number, _, spans)| (*number, spans.clone())).collect();
-            sets.sort_unstable_by_key(|(number, _)| *number);
+            sorting::sort_by_key(&mut sets, |(number, _)| *number);
             Term { sets, exact: true }
         };
         let ended = Spans::one(last_field.values(), last_field.absent());
@@ -289,7 +289,7 @@ fn simplify(mut terms: Vec<Term>) -> Vec<Term> {
     }
     let mut fields: Vec<u16> =
         terms.iter().flat_map(|term| term.sets.iter().map(|(field, _)| *field)).collect();
-    fields.sort_unstable();
+    sorting::sort(&mut fields);
     fields.dedup();
     for field in fields {
         terms = join_on(terms, field);

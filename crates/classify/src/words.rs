@@ -25,13 +25,13 @@ pub(crate) struct Words {
 impl Words {
     pub(crate) fn new(words: impl Iterator<Item = (Base, u16)>) -> Self {
         let mut words: Vec<_> = words.collect();
-        words.sort_unstable();
+        sorting::sort(&mut words);
         words.dedup();
         let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
         let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
         if whole {
             words.extend(of_header);
-            words.sort_unstable();
+            sorting::sort(&mut words);
             words.dedup();
         }
         let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);

@@ -191,12 +191,9 @@ impl Compound {
         let takes_rest = self.parameters.last().is_some_and(|last| &*last.keyword == "__REST__");
         let count = self.parameters.len() - usize::from(takes_rest);
         let positional = self.parameters[..count].iter().take_while(|p| p.keyword.is_empty()).count();
-        let keywords: BTreeMap<&str, usize> = self.parameters[positional..count]
-            .iter()
-            .enumerate()
-            .map(|(index, parameter)| (&*parameter.keyword, positional + index))
-            .rev()
-            .collect();
+        let keywords = self.parameters[..count].iter().enumerate().skip(positional);
+        let keywords = keywords.rev().map(|(index, parameter)| (&*parameter.keyword, index));
+        let keywords: BTreeMap<&str, usize> = sorting::collect(keywords);
         let mut values: Vec<Option<Rc<str>>> = alloc::vec![None; count];
         let mut rest = String::new();
         let (mut given, mut any_rest) = (0, false);

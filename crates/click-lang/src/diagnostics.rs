@@ -185,7 +185,7 @@ pub fn limited(mut diagnostics: Vec<Diagnostic>, limit: usize) -> Vec<Diagnostic
     if diagnostics.len() <= limit {
         return diagnostics;
     }
-    diagnostics.sort_by_key(|diagnostic| diagnostic.severity);
+    sorting::sort_by_key(&mut diagnostics, |diagnostic| diagnostic.severity);
     let omitted = diagnostics.split_off(limit);
     if let Some(first) = omitted.first() {
         diagnostics.push(Diagnostic::omitted(first.severity, omitted.len()));

@@ -95,9 +95,9 @@ impl<'r> Resolver<'r> {
     /// Prepares the links between elements of these kinds, and checks them.
     pub(crate) fn new(kinds: &'r [FlatKind], links: &[Link], limits: &Limits) -> Self {
         let mut ordered = links.to_vec();
-        ordered.sort_by_key(|link| link.from);
+        sorting::sort_by_key(&mut ordered, |link| link.from);
         let mut arrivals = links.to_vec();
-        arrivals.sort_by_key(|link| link.to);
+        sorting::sort_by_key(&mut arrivals, |link| link.to);
         let mut resolver = Self {
             kinds,
             links: ordered,
@@ -131,7 +131,7 @@ impl<'r> Resolver<'r> {
                 found.extend(targets.into_iter().map(|to| Link { to, ..link }));
             }
         }
-        found.sort_by_key(|link| (link.to, link.from));
+        sorting::sort_by_key(&mut found, |link| (link.to, link.from));
         found.dedup_by_key(|link| (link.to, link.from));
         found
     }

@@ -6,8 +6,8 @@ use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
     ApiError, BoxName, CONDITION, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason,
-    ImageDigest, MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, Severity, StackName, Subject,
-    SwitchName,
+    HostAddress, ImageDigest, MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, Severity, StackName,
+    Subject, SwitchName, TunnelFamilies,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -151,6 +151,8 @@ pub enum RequestError {
     RelativePath(PathBuf),
     /// A `pcap` port names no file.
     NoCaptureFile,
+    /// A tunnel has addresses that are not possible.
+    Tunnel(TunnelFamilies),
     /// A name that several objects have: which.
     Ambiguous(String, Vec<Subject>),
     /// An account is of a box, a switch, a service or a stack.
@@ -201,6 +203,8 @@ pub enum PortError {
     Interface(String, LauncherError),
     /// The socket of a memif interface cannot be opened.
     Memif(PathBuf, LauncherError),
+    /// The launcher cannot listen at the socket, or connect to it.
+    Socket(PathBuf, LauncherError),
     /// The switch is not shared with the owner of what would be attached to it.
     NotShared {
         /// The switch.
@@ -216,6 +220,8 @@ pub enum PortError {
     InUse(Subject),
     /// The capture file cannot be opened.
     Capture(PathBuf, LauncherError),
+    /// The tunnel to this address cannot be opened.
+    Tunnel(HostAddress, LauncherError),
 }
 
 /// Users of an object that a message lists.
@@ -487,6 +493,7 @@ impl fmt::Display for RequestError {
                 write!(f, "{subject} has no account: name a box, a switch, a service or a stack")
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
+            Self::Tunnel(error) => error.fmt(f),
         }
     }
 }
@@ -554,9 +561,13 @@ impl fmt::Display for PortError {
                 "the box and the switch are in the fabrics of different owners: remove the box, and create it with a \
                  port that is attached to the switch",
             ),
-            Self::InUse(port) => write!(f, "{} {} has this device or file already", port.kind(), port.name()),
+            Self::InUse(port) => write!(f, "{} {} has this device, file or tunnel already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
             Self::Memif(path, _) => write!(f, "the memif interface at {} is not available", path.display()),
+            Self::Tunnel(remote, cause) => {
+                write!(f, "can't open the tunnel to {remote}{}", missing(cause, "CAP_NET_RAW"))
+            }
+            Self::Socket(path, _) => write!(f, "can't use the socket {}", path.display()),
         }
     }
 }
@@ -576,7 +587,10 @@ impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
-            Self::Capture(_, error) | Self::Memif(_, error) => Some(error),
+            Self::Capture(_, error)
+            | Self::Tunnel(_, error)
+            | Self::Memif(_, error)
+            | Self::Socket(_, error) => Some(error),
             Self::Name(_) | Self::InUse(_) | Self::OtherFabric | Self::NotShared { .. } => None,
         }
     }

@@ -23,6 +23,9 @@ use crate::shard::Shard;
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
 
+/// Outputs of which it is known, while a batch is sent to several, to which batches their packets go.
+const KNOWN_OUTPUTS: usize = 16;
+
 /// The interface to the router that an element has during a call.
 pub struct Context<'a> {
     runtime: &'a dyn Runtime,
@@ -263,13 +266,32 @@ impl Context<'_> {
             return self.emit(*first as usize, batch);
         }
         let mut ports = ports.iter();
+        // For each of the first outputs, the batch that its last packet went to.
+        let mut filling = [None; KNOWN_OUTPUTS];
         for packet in batch.drain() {
-            match ports.next() {
-                Some(port) if *port < outputs => self.send(*port as usize, packet),
-                _ => self.drop(packet, reason),
+            let Some(port) = ports.next().copied().filter(|port| *port < outputs) else {
+                self.drop(packet, reason);
+                continue;
+            };
+            let port = port as usize;
+            let known = filling.get(port).copied().flatten();
+            if let Err(packet) = self.outputs.join(known, packet) {
+                self.send(port, packet);
+                self.note_filling(port, &mut filling);
             }
         }
         self.recycle(batch);
+    }
+
+    /// Notes the batch that a packet to an output went to, as long as the next one may join it: until one goes to another
+    /// output of the same order group.
+    fn note_filling(&self, port: usize, filling: &mut [Option<u32>; KNOWN_OUTPUTS]) {
+        let group = self.element.group(port);
+        let ended = filling.iter_mut().enumerate().filter(|(other, _)| self.element.group(*other) == group);
+        ended.for_each(|(_, known)| *known = None);
+        if let Some(known) = filling.get_mut(port).filter(|_| self.element.gathering(port).is_none()) {
+            *known = self.outputs.filling_of(group);
+        }
     }
 
     /// Whether this call has emitted anything in the order group of output `port`.

@@ -49,13 +49,13 @@ impl Engine {
         account.fates = fates(&all.fates);
         account.fates.received += no_buffer;
         account.in_use = (self.context.pool.packets() as u64).saturating_sub(templates);
-        account.losses.sort_by_key(|place| Reverse(place.packets));
+        sorting::sort_by_key(&mut account.losses, |place| Reverse(place.packets));
         account.losses.truncate(MAX_ACCOUNT_PLACES);
-        account.discards.sort_by_key(|place| Reverse(place.packets));
+        sorting::sort_by_key(&mut account.discards, |place| Reverse(place.packets));
         account.discards.truncate(MAX_ACCOUNT_PLACES);
-        account.waits.sort_by_key(|place| Reverse(place.packets));
+        sorting::sort_by_key(&mut account.waits, |place| Reverse(place.packets));
         account.waits.truncate(MAX_ACCOUNT_PLACES);
-        all.lost.sort();
+        sorting::sort(&mut all.lost);
         let drops = all.lost.into_iter().map(|(reason, packets)| (reason.into_owned(), packets));
         (drops.collect(), account)
     }

@@ -19,6 +19,16 @@ fn main() {
         "{:<24} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}",
         "table", "routes", "single", "batch", "build ms", "update us", "KB"
     );
+    for count in [10, 100, 1_000, 10_000] {
+        let mut random = Random::new(7);
+        let routes: Vec<_> = (0..count).map(|_| ip4_route(&mut random)).collect();
+        let prefixes: Vec<_> = routes.iter().map(|(prefix, _)| *prefix).collect();
+        // Every packet has a route, as behind a default route or in a network.
+        time("ip4, addresses of routes", routes, |random| {
+            let prefix = prefixes[random.below(count) as usize];
+            prefix.address() | random.next() as u32 & !u32::MAX.first(prefix.length())
+        });
+    }
     for count in [1, 1_000, 60_000, 1_000_000] {
         let mut random = Random::new(7);
         time("ip4, random prefixes", (0..count).map(|_| ip4_route(&mut random)).collect(), |random| {

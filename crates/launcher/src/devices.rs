@@ -1,13 +1,15 @@
 //! Devices and files behind ports: opened with the launcher's privileges, and kept.
 
-use crate::child;
-use protocol::launcher::{PortDevice, Refusal, Step};
+use crate::{child, stream_socket};
+use protocol::launcher::{PortDevice, Refusal, Step, TunnelDevice, TunnelKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use switch::driver::{AfPacket, MemifPort, PcapError, PcapPort, Tap};
+use switch::driver::{
+    AfPacket, Encapsulation, MemifPort, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap,
+};
 
 /// Maximum number of devices that are kept. A client could otherwise use up the launcher's descriptors.
 const MAX_DEVICES: usize = 2048;
@@ -30,6 +32,10 @@ impl Devices {
             (PortDevice::Tap(name), _) => (Tap::open_descriptor(name), Step::OpenTap),
             (PortDevice::Interface(name), _) => (AfPacket::open_descriptor(name), Step::OpenInterface),
             (PortDevice::Recording(_), Some(kept)) => return duplicate(kept, Step::CreateRecording),
+            (PortDevice::Tunnel(tunnel), kept) => {
+                let kept = kept.map(|kept| duplicate(kept, Step::ReservePort)).transpose()?;
+                return self.open_tunnel(&device, tunnel, kept);
+            }
             (PortDevice::Recording(path), None) => {
                 (file(path, PcapPort::create_recording)?, Step::CreateRecording)
             }
@@ -42,16 +48,67 @@ impl Devices {
                 let connected = MemifPort::connect(absolute(path)?);
                 return connected.map_err(|error| failed(Step::ConnectToSocket, &error));
             }
+            // A socket whose file somebody removed is made again.
+            (PortDevice::StreamListener(path), Some(kept)) if stream_socket::listens_at(kept, path) => {
+                return duplicate(kept, Step::ListenSocket);
+            }
+            (PortDevice::StreamListener(path), _) => {
+                (stream_socket::listen_at(absolute(path)?), Step::ListenSocket)
+            }
+            (PortDevice::FrontEnd(path), _) => return self.connect(device.clone(), absolute(path)?),
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
             }
         };
         let opened = opened.map_err(|error| failed(step, &error))?;
+        let kept = duplicate(&opened, step)?;
+        self.insert(device, kept)?;
+        Ok(opened)
+    }
+
+    /// Keeps the descriptor of a device instead of any other one of this device.
+    fn insert(&mut self, device: PortDevice, descriptor: OwnedFd) -> Result<(), Refusal> {
         if self.0.len() >= MAX_DEVICES && !self.0.contains_key(&device) {
             return Err(Refusal::TooMany);
         }
-        self.0.insert(device, duplicate(&opened, step)?);
+        self.0.insert(device, descriptor);
+        Ok(())
+    }
+
+    /// Opens the socket of a tunnel, and keeps the one that reserves its UDP port, which it may have in common with other
+    /// tunnels.
+    fn open_tunnel(
+        &mut self,
+        device: &PortDevice,
+        tunnel: &TunnelDevice,
+        kept: Option<OwnedFd>,
+    ) -> Result<OwnedFd, Refusal> {
+        let local = match tunnel.local {
+            Some(local) => local.ip(),
+            None => OverlayTunnel::local_address(tunnel.remote.ip())
+                .map_err(|error| failed(Step::FindRoute, &error))?,
+        };
+        let reserved = |socket: &OwnedFd| OverlayTunnel::reserves(socket, local, tunnel.udp_port);
+        let of_others = self.0.iter().find_map(|(other, socket)| {
+            let is_alike = matches!(other, PortDevice::Tunnel(other) if other.kind == tunnel.kind);
+            (is_alike && reserved(socket)).then(|| socket.try_clone())
+        });
+        let port = match (kept.filter(reserved), of_others) {
+            (Some(kept), _) => Ok(kept),
+            (None, Some(shared)) => shared,
+            (None, None) => OverlayTunnel::reserve_port(local, tunnel.udp_port),
+        };
+        let port = port.map_err(|error| failed(Step::ReservePort, &error))?;
+        let TunnelDevice { kind, remote, udp_port, vni, .. } = *tunnel;
+        let encapsulation = match kind {
+            TunnelKind::Vxlan => Encapsulation::Vxlan,
+            TunnelKind::Geneve => Encapsulation::Geneve,
+        };
+        let opened =
+            OverlayTunnel { encapsulation, ends: OverlayEnds { local, remote: remote.ip() }, udp_port, vni };
+        let opened = opened.open_descriptor().map_err(|error| failed(Step::OpenTunnel, &error))?;
+        self.insert(device.clone(), port)?;
         Ok(opened)
     }
 
@@ -62,8 +119,13 @@ impl Devices {
         let is_it = match &device {
             PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
+            PortDevice::StreamListener(path) => stream_socket::listens_at(&descriptor, path),
             PortDevice::MemifServer(path) => MemifPort::listens_at(&descriptor, path),
-            PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::MemifClient(_) => false,
+            PortDevice::Interface(_)
+            | PortDevice::Replay(_)
+            | PortDevice::Tunnel(_)
+            | PortDevice::MemifClient(_)
+            | PortDevice::FrontEnd(_) => false,
         };
         if !is_it {
             return Err(Refusal::OtherDevice);
@@ -82,12 +144,39 @@ impl Devices {
         {
             MemifPort::remove(path);
         }
+        if let PortDevice::StreamListener(path) = device {
+            // It stays if a fabric or another process listens, and is replaced when it is listened at again.
+            let _ = stream_socket::remove_stale(path);
+        }
+    }
+
+    /// Connects to a front end. A connection on which it has not spoken yet is kept for the next try.
+    fn connect(&mut self, device: PortDevice, path: &Path) -> Result<OwnedFd, Refusal> {
+        let failed = |error: io::Error| failed(Step::ConnectSocket, &error);
+        let kept = self.0.remove(&device);
+        let connection = kept.map_or_else(|| stream_socket::connect_to(path), Ok).map_err(failed)?;
+        match stream_socket::check_front_end(&connection) {
+            Ok(()) => Ok(connection),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::WouldBlock && self.0.len() < MAX_DEVICES {
+                    self.0.insert(device, connection);
+                }
+                Err(failed(error))
+            }
+        }
     }
 
     /// Forgets all devices.
     pub(crate) fn clear(&mut self) {
-        let all: Vec<PortDevice> = self.0.keys().cloned().collect();
-        all.iter().for_each(|device| self.close(device));
+        for device in self.0.keys().cloned().collect::<Vec<_>>() {
+            self.close(&device);
+        }
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

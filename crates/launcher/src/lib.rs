@@ -34,6 +34,7 @@ mod run;
 mod service;
 mod settings;
 mod spare;
+mod stream_socket;
 mod successor;
 
 pub use error::RunError;

@@ -81,7 +81,7 @@ impl LinearRoutes {
 }
 
 impl Lookup<u32> for LinearRoutes {
-    fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
+    fn lookup_batch(&mut self, addresses: &[u32], hops: &mut [u32]) {
         if self.scattered.is_empty() {
             return self.table.lookup_batch(addresses, hops);
         }

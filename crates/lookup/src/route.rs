@@ -94,7 +94,7 @@ impl fmt::Display for RouteError {
 /// A table that maps addresses of type `A` to hops.
 pub trait Lookup<A> {
     /// Finds the hops of many addresses: `hops[i]` becomes a number for `hop`, or `NO_HOP`.
-    fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]);
+    fn lookup_batch(&mut self, addresses: &[A], hops: &mut [u32]);
 
     /// The hop with this number.
     fn hop(&self, number: u32) -> Option<NextHop<A>>;

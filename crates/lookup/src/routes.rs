@@ -133,7 +133,7 @@ impl<A: Address> Routes<A> {
     /// All routes, in display order.
     pub fn list(&self) -> Vec<(Prefix<A>, NextHop<A>)> {
         let mut routes: Vec<_> = self.table.iter().collect();
-        routes.sort_by_key(|(_, entry)| entry.tag);
+        sorting::sort_by_key(&mut routes, |(_, entry)| entry.tag);
         routes.into_iter().filter_map(|(prefix, entry)| Some((prefix, self.hop(entry.hop)?))).collect()
     }
 
@@ -167,7 +167,7 @@ impl<A: Address> Routes<A> {
 }
 
 impl<A: Address> Lookup<A> for Routes<A> {
-    fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
+    fn lookup_batch(&mut self, addresses: &[A], hops: &mut [u32]) {
         self.table.lookup_batch(addresses, hops);
     }
 
@@ -197,7 +197,7 @@ impl Ip4Routes {
 }
 
 impl Lookup<u32> for Ip4Routes {
-    fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
+    fn lookup_batch(&mut self, addresses: &[u32], hops: &mut [u32]) {
         self.routes.lookup_batch(addresses, hops);
     }
 
@@ -227,7 +227,7 @@ impl RouteStore for Ip4Routes {
         let mut routes = self.routes.list();
         if self.in_buckets {
             routes.reverse();
-            routes.sort_by_key(|(prefix, _)| bucket(*prefix));
+            sorting::sort_by_key(&mut routes, |(prefix, _)| bucket(*prefix));
         }
         let written = |(prefix, hop): (Prefix<u32>, NextHop<u32>)| {
             let prefix = Ip4Prefix::new(Ipv4Addr::from_bits(prefix.address()), prefix.length())?;

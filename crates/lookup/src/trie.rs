@@ -8,7 +8,9 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
+use crate::flat::Flat;
 use crate::node::{CHILD, Nodes, SLOTS};
 use crate::{Address, Prefix};
 
@@ -23,6 +25,18 @@ const LOOKUP_GROUP: usize = 32;
 
 /// Table size in bytes below which lookups are assumed to hit the cache, so that overlapping them gains nothing.
 const CACHED_BYTES: usize = 1 << 20;
+
+/// Routes from which on a table gets a flat form. Smaller ones take few different ways through the trie.
+const FLAT_ROUTES: usize = 32;
+
+/// Routes up to which a table gets a flat form. With more it would leave the caches, and their blocks take long to count.
+const MAX_FLAT_ROUTES: usize = 10_000;
+
+/// Lookups without a change after which a table gets a flat form. It takes about as long to build.
+const FLAT_LOOKUPS: u32 = 1 << 16;
+
+/// Routes that are added to the flat form in one call of `lookup_batch`, which then takes a few microseconds longer.
+const FLAT_STEP: usize = 32;
 
 /// The data of a route besides its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +90,20 @@ pub struct PrefixTable<A> {
     routes: BTreeMap<Key<A>, Entry>,
     /// While changes are deferred: the blocks to rewrite, by level and first address.
     deferred: Option<Vec<(u8, A)>>,
+    form: Form<A>,
+}
+
+/// How batches are looked up.
+#[derive(Clone)]
+enum Form<A> {
+    /// In the trie, and for so many lookups more. Then a flat form is tried.
+    Changed(u32),
+    /// In the trie, while the flat form is built. It has the routes up to this one.
+    Building(Flat, Option<Key<A>>),
+    /// In the flat form.
+    Flat(Flat),
+    /// In the trie: these routes have no flat form.
+    Trie,
 }
 
 impl<A: Address> Default for PrefixTable<A> {
@@ -94,6 +122,7 @@ impl<A: Address> PrefixTable<A> {
             nodes: Nodes::new(),
             routes: BTreeMap::new(),
             deferred: None,
+            form: Form::Changed(FLAT_LOOKUPS),
         }
     }
 
@@ -120,6 +149,14 @@ impl<A: Address> PrefixTable<A> {
 
     /// Memory of the lookup structure in bytes, without the map of routes.
     pub fn bytes(&self) -> usize {
+        let flat = match &self.form {
+            Form::Building(flat, _) | Form::Flat(flat) => flat.bytes(),
+            Form::Changed(_) | Form::Trie => 0,
+        };
+        self.trie_bytes() + flat
+    }
+
+    fn trie_bytes(&self) -> usize {
         size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
     }
 
@@ -197,8 +234,59 @@ impl<A: Address> PrefixTable<A> {
     /// Looks up many addresses: `hops[i]` becomes the hop of `addresses[i]`, or `NO_HOP`.
     ///
     /// Stops at the end of the shorter slice.
-    pub fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
-        if self.bytes() <= CACHED_BYTES {
+    pub fn lookup_batch(&mut self, addresses: &[A], hops: &mut [u32]) {
+        if let Form::Flat(flat) = &self.form {
+            return flat.lookup_batch(addresses, hops);
+        }
+        self.lookup_in_trie(addresses, hops);
+        match &mut self.form {
+            Form::Changed(0) => self.begin_flat(),
+            Form::Changed(left) => *left = left.saturating_sub(addresses.len() as u32),
+            Form::Building(..) => self.build_flat(),
+            Form::Flat(_) | Form::Trie => {}
+        }
+    }
+
+    /// Begins the flat form, if the routes can have one.
+    #[cold]
+    fn begin_flat(&mut self) {
+        // Deferred changes are in the map, and lookups must not see them yet.
+        if self.deferred.is_some() {
+            return;
+        }
+        self.form = Form::Trie;
+        let is_deep = self.routes.keys().next_back().is_some_and(|key| key.level >= 2);
+        if is_deep && (FLAT_ROUTES..=MAX_FLAT_ROUTES).contains(&self.routes.len()) {
+            let blocks = Flat::blocks_of(self.iter().map(|(prefix, _)| prefix));
+            self.form = Flat::with_room(blocks).map_or(Form::Trie, |flat| Form::Building(flat, None));
+        }
+    }
+
+    /// Adds the next routes to the flat form.
+    #[cold]
+    fn build_flat(&mut self) {
+        let Form::Building(flat, last) = &mut self.form else { return };
+        if self.deferred.is_some() {
+            return;
+        }
+        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+        for (key, entry) in self.routes.range((after, Bound::Unbounded)).take(FLAT_STEP) {
+            let prefix = Prefix::new(key.address, key.length);
+            if prefix.and_then(|prefix| flat.add(prefix, entry.hop)).is_none() {
+                self.form = Form::Trie;
+                return;
+            }
+            *last = Some(*key);
+        }
+        if last.as_ref() == self.routes.keys().next_back()
+            && let Form::Building(flat, _) = core::mem::replace(&mut self.form, Form::Trie)
+        {
+            self.form = Form::Flat(flat);
+        }
+    }
+
+    fn lookup_in_trie(&self, addresses: &[A], hops: &mut [u32]) {
+        if self.trie_bytes() <= CACHED_BYTES {
             for (&address, hop) in addresses.iter().zip(hops) {
                 *hop = self.lookup(address).unwrap_or(NO_HOP);
             }
@@ -270,6 +358,7 @@ impl<A: Address> PrefixTable<A> {
 
     /// Writes the routes of one block into its slots.
     fn rebuild(&mut self, level: u8, block: A) {
+        self.form = Form::Changed(FLAT_LOOKUPS);
         let mut slots = [0; SLOTS];
         let low = Key { level, address: block, length: 0 };
         let high = Key { level, address: block.last(8 * level), length: u8::MAX };
@@ -391,16 +480,34 @@ mod tests {
         matching.max_by_key(|(prefix, _)| prefix.length()).map(|(_, entry)| entry.hop)
     }
 
+    fn hop_of(hop: u32) -> Option<u32> {
+        (hop != NO_HOP).then_some(hop)
+    }
+
     #[track_caller]
     fn check_lookups<A: Address>(table: &PrefixTable<A>, model: &[(Prefix<A>, Entry)], addresses: &[A]) {
         let expected: Vec<_> = addresses.iter().map(|&address| linear(model, address)).collect();
         let single: Vec<_> = addresses.iter().map(|&address| table.lookup(address)).collect();
         assert!(single == expected, "single lookups differ from a linear search");
-        for batch in [PrefixTable::lookup_batch, PrefixTable::lookup_overlapped] {
+        let matches =
+            |hops: &[u32]| hops.iter().zip(&expected).all(|(hop, expected)| hop_of(*hop) == *expected);
+        // Built in steps, by lookups alone.
+        let mut settled = table.clone();
+        settled.form = Form::Changed(0);
+        let flat_routes = FLAT_ROUTES..=MAX_FLAT_ROUTES;
+        let is_flat = A::BITS == 32
+            && flat_routes.contains(&model.len())
+            && model.iter().any(|(prefix, _)| prefix.length() > 16);
+        for step in 0..2 + model.len().div_ceil(FLAT_STEP) {
+            let mut hops = alloc::vec![7; addresses.len()];
+            settled.lookup_batch(addresses, &mut hops);
+            assert!(matches(&hops), "batch lookups differ from a linear search after {step} steps");
+        }
+        assert_eq!(matches!(settled.form, Form::Flat(_)), is_flat, "{} routes", model.len());
+        for batch in [PrefixTable::lookup_in_trie, PrefixTable::lookup_overlapped] {
             let mut hops = alloc::vec![7; addresses.len()];
             batch(table, addresses, &mut hops);
-            let found: Vec<_> = hops.iter().map(|&hop| (hop != NO_HOP).then_some(hop)).collect();
-            assert!(found == expected, "batch lookups differ from a linear search");
+            assert!(matches(&hops), "batch lookups differ from a linear search");
         }
     }
 
@@ -455,6 +562,50 @@ mod tests {
         assert!(table.top.iter().all(|slot| *slot == Slot::default()), "blocks are left behind");
         table.clear();
         assert_eq!(table.bytes(), empty);
+    }
+
+    /// A table of /24 networks in different /16 networks, after enough lookups.
+    fn settled(routes: u32, hops: u32) -> PrefixTable<u32> {
+        let route = |number: u32| {
+            let prefix = Prefix::new(number.reverse_bits(), 24).unwrap();
+            (prefix, Entry { hop: number % hops, tag: 0 })
+        };
+        let mut table = PrefixTable::build((0..routes).map(route)).unwrap();
+        for _ in 0..routes {
+            table.lookup_batch(&[0; 256], &mut [0; 256]);
+        }
+        table
+    }
+
+    #[test]
+    fn tables_of_medium_size_get_a_flat_form() {
+        let is_flat = |table: PrefixTable<u32>| matches!(table.form, Form::Flat(_));
+        assert!(is_flat(settled(1_000, 1_000)));
+        // 8,200 blocks of 512 bytes are more than 4 MB.
+        assert!(!is_flat(settled(8_200, 2)));
+        assert!(!is_flat(settled(FLAT_ROUTES as u32 - 1, 2)));
+        let mut table = settled(1_000, 1);
+        table.insert(Prefix::new(0, 8).unwrap(), Entry { hop: 3, tag: 0 }).unwrap();
+        assert!(matches!(table.form, Form::Changed(FLAT_LOOKUPS)), "a change ends the flat form");
+        table.defer_updates();
+        table.insert(Prefix::new(0, 32).unwrap(), Entry { hop: 5, tag: 0 }).unwrap();
+        let mut hops = [0; 256];
+        for _ in 0..1_000 {
+            table.lookup_batch(&[0; 256], &mut hops);
+        }
+        assert_eq!((hops[0], is_flat(table.clone())), (0, false), "deferred changes stay unseen");
+        table.apply_updates();
+        for _ in 0..1_000 {
+            table.lookup_batch(&[0; 256], &mut hops);
+        }
+        assert_eq!((hops[0], is_flat(table)), (5, true));
+        // Hops do not fit in 15 bits.
+        let mut table = settled(1_000, 1);
+        table.insert(Prefix::new(7, 32).unwrap(), Entry { hop: 32_767, tag: 0 }).unwrap();
+        for _ in 0..1_000 {
+            table.lookup_batch(&[7; 256], &mut hops);
+        }
+        assert!(matches!(table.form, Form::Trie) && hops[255] == 32_767);
     }
 
     #[test]

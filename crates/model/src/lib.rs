@@ -37,6 +37,7 @@ mod text;
 mod time;
 mod traffic;
 mod translation;
+mod tunnels;
 mod user;
 mod value;
 
@@ -66,7 +67,7 @@ pub use host::{
 pub use image::{ImageDigest, ImageDigestError, ImageSource, MAX_IMAGE_BYTES};
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
-pub use memif::{MemifRole, MemifSecret, MemifSecretError};
+pub use memif::{MemifSecret, MemifSecretError};
 pub use name::{
     BoxName, ChainName, ConfigurationName, NameError, Owner, PipeName, PortName, ServiceName, StackName,
     SwitchName, UploadName, UserName,
@@ -77,15 +78,18 @@ pub use services::{
     HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS,
     MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
 };
-pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
+pub use size::{
+    Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu, TunnelMtuError, UdpPort, UdpPortError,
+    Vni, VniError, Weight, WeightError,
+};
 pub use stack::{
     ApplyQuery, Change, ChangeAction, Changes, Drift, ExternalSwitch, RemoveQuery, Stack, StackStatus,
 };
 pub use store::{SetAsideEntry, StoreStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
-    AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
-    SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
+    AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, LinkState, PortDriver,
+    SetAddress, SocketRole, SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};
@@ -94,5 +98,6 @@ pub use translation::{
     MappedProtocol, RefusedTuples, StaticMapping, StaticMappingError, TRANSLATE_ADDRESS, TRANSLATE_PORTS,
     Translation, TranslationError, TranslationStatus,
 };
+pub use tunnels::{HostAddress, HostAddressError, Tunnel, TunnelFamilies, TunnelKind};
 pub use user::{Quota, Right, RightError};
 pub use value::Value;

@@ -1,29 +1,8 @@
 //! The settings of memif interfaces.
 
 use crate::text::as_text;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-/// What an end of a memif interface does at the control socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MemifRole {
-    /// It listens. The specification and older programs call it the master.
-    Server,
-    /// It connects, again and again until somebody listens, and makes the shared memory: the slave.
-    Client,
-}
-
-impl fmt::Display for MemifRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        })
-    }
-}
 
 /// The secret of a memif interface: 1 to 23 visible ASCII characters.
 #[derive(Clone, PartialEq, Eq)]

@@ -183,6 +183,40 @@ bounded!(
     "a weight is a number from 1 to 10000; 100 is usual"
 );
 
+bounded!(
+    Vni, VniError, 0u32, 0xff_ffffu32, 0, number: true,
+    "The number of a virtual network (VNI): 24 bits.",
+    "a VNI is a number from 0 to 16777215"
+);
+
+bounded!(
+    UdpPort, UdpPortError, 1u32, 65_535u32, 4789, port: true,
+    "A UDP port.",
+    "a UDP port is a number from 1 to 65535"
+);
+
+bounded!(
+    TunnelMtu, TunnelMtuError, 576u32, 2034u32, 1450, bytes: true,
+    "The greatest length of packets in a tunnel, in bytes. A switch has frames of 2,048 bytes at most.",
+    "the MTU of a tunnel is a number from 576 to 2034, because a switch has frames of 2048 bytes at most"
+);
+
+impl UdpPort {
+    /// The number.
+    pub fn number(self) -> u16 {
+        // The bounds are those of the type.
+        self.0 as u16
+    }
+}
+
+impl TunnelMtu {
+    /// The number.
+    pub fn bytes(self) -> u16 {
+        // The bounds are those of the type.
+        self.0 as u16
+    }
+}
+
 /// A share of CPU time in CPUs, to a thousandth. In JSON a number: `0.5` is half a CPU. A text such as `"50%"` is
 /// read, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -312,6 +346,12 @@ mod tests {
         assert!(serde_json::from_str::<Ring>("100").is_err());
         assert_eq!("200".parse::<Weight>().map(u32::from), Ok(200));
         assert_eq!("0".parse::<Weight>(), Err(WeightError));
+        assert_eq!("16777215".parse::<Vni>().map(u32::from), Ok(0xff_ffff));
+        assert_eq!("16777216".parse::<Vni>(), Err(VniError));
+        assert_eq!("65535".parse::<UdpPort>().map(UdpPort::number), Ok(65_535));
+        assert_eq!(["0", "65536"].map(str::parse::<UdpPort>), [Err(UdpPortError); 2]);
+        assert_eq!("2034".parse::<TunnelMtu>().map(TunnelMtu::bytes), Ok(2034));
+        assert_eq!(["575", "2035", "9000"].map(str::parse::<TunnelMtu>), [Err(TunnelMtuError); 3]);
     }
 
     #[test]

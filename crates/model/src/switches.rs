@@ -11,12 +11,13 @@ use crate::controllers::{ControllerAddress, ControllerStatus, FailMode};
 use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
-use crate::memif::{MemifRole, MemifSecret};
+use crate::memif::MemifSecret;
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
-use crate::size::Weight;
+use crate::size::{TunnelMtu, UdpPort, Vni, Weight};
 use crate::text::as_text;
 use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
+use crate::tunnels::{HostAddress, Tunnel, TunnelKind};
 
 /// How a switch forwards frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -149,12 +150,52 @@ pub enum PortDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<u64>,
     },
+    /// A VXLAN tunnel (RFC 7348) to a switch on another host.
+    Vxlan {
+        /// The address of the other host.
+        remote: HostAddress,
+        /// The number of the virtual network.
+        vni: Vni,
+        /// The address of this host. Absent: the one that the host's routes choose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        local: Option<HostAddress>,
+        /// The UDP port of both hosts. Absent: 4789.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        udp_port: Option<UdpPort>,
+        /// The MTU for packets in the tunnel. Absent: the greatest that the path allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mtu: Option<TunnelMtu>,
+    },
+    /// A GENEVE tunnel (RFC 8926) to a switch on another host.
+    Geneve {
+        /// The address of the other host.
+        remote: HostAddress,
+        /// The number of the virtual network.
+        vni: Vni,
+        /// The address of this host. Absent: the one that the host's routes choose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        local: Option<HostAddress>,
+        /// The UDP port of both hosts. Absent: 6081.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        udp_port: Option<UdpPort>,
+        /// The MTU for packets in the tunnel. Absent: the greatest that the path allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mtu: Option<TunnelMtu>,
+    },
+    /// The virtio network device of a virtual machine, over memory that the machine shares: this is its vhost-user back end.
+    VhostUser {
+        /// The absolute path of a Unix socket on the daemon's host.
+        path: String,
+        /// Which side listens at the socket.
+        #[serde(default)]
+        role: SocketRole,
+    },
     /// A memif interface: memory that is shared with a process on the daemon's host, such as VPP, or a DPDK application.
     Memif {
         /// The absolute path of the control socket.
         path: String,
         /// Whether the port waits for the other process or connects to it.
-        role: MemifRole,
+        role: SocketRole,
         /// The number of the interface. Both ends need the same one.
         #[serde(default)]
         id: u32,
@@ -188,6 +229,52 @@ impl PortDriver {
         }
         self
     }
+
+    /// The tunnel that the port is, if it is one.
+    pub fn tunnel(&self) -> Option<Tunnel> {
+        let (kind, (remote, local), vni, udp_port, mtu) = match *self {
+            Self::Vxlan { remote, local, vni, udp_port, mtu } => {
+                (TunnelKind::Vxlan, (remote, local), vni, udp_port, mtu)
+            }
+            Self::Geneve { remote, local, vni, udp_port, mtu } => {
+                (TunnelKind::Geneve, (remote, local), vni, udp_port, mtu)
+            }
+            _ => return None,
+        };
+        Some(Tunnel::new(kind, (remote, local), vni, udp_port, mtu))
+    }
+}
+
+/// The side of a Unix socket that a port has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketRole {
+    /// The port listens, and peers connect, one after the other.
+    #[default]
+    Server,
+    /// The peer listens, and the port connects, again if the connection ends.
+    Client,
+}
+
+impl fmt::Display for SocketRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        })
+    }
+}
+
+/// The other end of a port that has a connection of its own to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// No peer is connected.
+    Waiting,
+    /// A peer is connected. No packets pass yet.
+    Connected,
+    /// Packets pass.
+    Up,
 }
 
 fn once() -> u32 {
@@ -370,6 +457,9 @@ pub struct SwitchPort {
     /// works.
     #[serde(default)]
     pub fault: Option<String>,
+    /// Whether a peer is connected to the port. Absent for ports without a connection of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkState>,
     /// Traffic through the port.
     pub traffic: Traffic,
     /// Current rates.

@@ -1,8 +1,9 @@
 //! A daemon's client of a launcher, against launchers that misbehave.
 
+use model::PortDriver;
 use protocol::launcher::{
     Client, Ending, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Starter,
-    Step, ToFabric, VERSION, serve_starts, start,
+    Step, ToFabric, TunnelDevice, VERSION, serve_starts, start,
 };
 use protocol::{Channel, ChannelError, Hello, HelloError};
 use rustix::net::{
@@ -195,5 +196,33 @@ fn all_messages_arrive_as_they_were_sent() {
     for message in [ToFabric::Identity(STORE), ToFabric::Daemon] {
         one.send(&message, &[]).expect("room");
         assert_eq!(other.receive::<ToFabric>(1_000).expect("a message").expect("no end").message, message);
+    }
+}
+
+/// Ports for tunnels have addresses, which the encoding writes as text.
+#[test]
+fn tunnels_are_written_and_read_back() {
+    let address = |text: &str| text.parse().expect("an address");
+    let vni = 42.try_into().expect("a VNI");
+    let (near, far) = (address("2001:db8::1"), address("2001:db8::2"));
+    let drivers = [
+        PortDriver::Vxlan {
+            remote: address("192.0.2.2"),
+            vni,
+            local: None,
+            udp_port: None,
+            mtu: 1400.try_into().ok(),
+        },
+        PortDriver::Geneve { remote: far, vni, local: Some(near), udp_port: 7.try_into().ok(), mtu: None },
+    ];
+    for driver in drivers {
+        let bytes = protocol::codec::encode_to(&driver, Vec::new()).expect("an encoding");
+        assert_eq!(protocol::codec::decode::<PortDriver>(&bytes).expect("a driver").0, driver);
+        let tunnel = driver.tunnel().expect("a tunnel");
+        let (kind, local, remote) = (tunnel.kind, tunnel.local, tunnel.remote);
+        let device = TunnelDevice { kind, local, remote, udp_port: tunnel.udp_port, vni: tunnel.vni.into() };
+        let request = Request::Open(PortDevice::Tunnel(device));
+        let bytes = protocol::codec::encode_to(&request, Vec::new()).expect("an encoding");
+        assert_eq!(protocol::codec::decode::<Request>(&bytes).expect("a request").0, request);
     }
 }

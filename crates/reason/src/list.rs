@@ -360,4 +360,19 @@ reasons! {
     THREAD_FULL "thread_full":
         "Another switch thread had no room for the frame, which belongs to one of its flows or ports.",
         "Use more switch threads, or give them processors that nothing else uses.";
+    BAD_TUNNEL_HEADER "bad_tunnel_header":
+        "A packet of the tunnel's remote end has a malformed header, or carries no Ethernet frame.",
+        "The remote end is broken or hostile, or uses an extension that is not supported.";
+    CRITICAL_OPTION "critical_option":
+        "A GENEVE packet has an option that the receiver must understand, and does not.",
+        "Have the remote end send no critical options.";
+    TUNNEL_CONTROL "tunnel_control":
+        "A GENEVE packet is a control message and carries no frame for the network.",
+        "Nothing to do; disable control messages at the remote end if there are many.";
+    CONGESTION_MARK "congestion_mark":
+        "A router on the path marked congestion, and the frame in the tunnel cannot carry the mark (RFC 6040).",
+        "Send less through the tunnel, or enable ECN at the senders.";
+    TOO_BIG "too_big":
+        "The frame is longer than the MTU of its port's tunnel.",
+        "Lower the MTU of the senders, or raise that of the interfaces that the tunnel passes.";
 }

@@ -155,8 +155,9 @@ impl RouterState {
             Connection::of_place(element, input, joins.splits.contains(&element))
         };
         connections.extend(joins.places.iter().map(place));
-        let by_name: BTreeMap<_, _> =
-            nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)).collect();
+        let by_name: BTreeMap<_, _> = sorting::collect(
+            nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)),
+        );
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
         let mut resources = Resources::new(environment, pool, Clock::new(options.simulated));
         resources.shard = options.shard;
@@ -201,7 +202,7 @@ impl RouterState {
     async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: bool) {
         let mut found = self.create(None, in_steps).await;
         self.resolve(&mut found);
-        found.sort_by_key(|(position, _)| *position);
+        sorting::sort_by_key(&mut found, |(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
 

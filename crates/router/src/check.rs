@@ -24,14 +24,14 @@ use crate::steps::complete;
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let known = CompilerErrors {
         is_partial: compiled.is_partial,
-        probably_meant: compiled.probably_meant.iter().map(key).collect(),
+        probably_meant: sorting::collect(compiled.probably_meant.iter().map(key)),
         misread: compiled.misread,
     };
     let mut found = in_parts(compiled.diagnostics);
     let position = |problem: &Diagnostic| problem.location.as_ref().map(key);
     let errors = found.iter().filter(|known| known.severity == Severity::Error);
-    let error_positions: BTreeSet<_> = errors.filter_map(position).collect();
-    let mut messages: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
+    let error_positions: BTreeSet<_> = sorting::collect(errors.filter_map(position));
+    let mut messages: BTreeSet<String> = sorting::collect(found.iter().map(|known| known.message.clone()));
     // An undeclared name becomes an element of an unknown class.
     let undeclared = found.iter().filter_map(|known| known.message.strip_prefix("undeclared element "));
     messages.extend(undeclared.map(|name| format!("unknown element class {name}")));
@@ -46,7 +46,7 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
             found.push(problem);
         }
     }
-    found.sort_by_key(|diagnostic| diagnostic.is_consequence);
+    sorting::sort_by_key(&mut found, |diagnostic| diagnostic.is_consequence);
     limited(found, MAX_DIAGNOSTICS)
 }
 

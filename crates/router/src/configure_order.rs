@@ -23,7 +23,7 @@ pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
         let Some(part) = order.get_mut(range.clone()) else { continue };
         if part.len() <= MAX_INSERTION_SORT {
             // Insertion sort is stable.
-            part.sort_by_key(phase);
+            sorting::sort_by_key(part, phase);
             continue;
         }
         let (below, above) = partition(part, &phase);

@@ -99,13 +99,13 @@ pub(crate) fn find(hookup: &Hookup, order: &mut Order) -> Joins {
     }
     let mut rank = alloc::vec![0; hookup.classes.len()];
     upstream_first.iter().enumerate().for_each(|(at, element)| rank[*element] = at);
-    let targets: BTreeSet<_> = gathering.values().map(|(to, _)| (rank[to.0], *to)).collect();
-    let numbers: BTreeMap<_, _> = targets.iter().enumerate().map(|(number, (_, to))| (*to, number)).collect();
+    let targets: BTreeSet<_> = sorting::collect(gathering.values().map(|(to, _)| (rank[to.0], *to)));
+    let numbers: BTreeMap<_, _> =
+        sorting::collect(targets.iter().zip(0..).map(|((_, to), number)| (*to, number)));
     joins.places = targets.iter().map(|(_, to)| (*to, meetings.contains(to))).collect();
-    joins.outputs = gathering
-        .into_iter()
-        .filter_map(|(from, (to, split))| Some((from, (*numbers.get(&to)?, split))))
-        .collect();
+    let outputs = gathering.into_iter();
+    let outputs = outputs.filter_map(|(from, (to, split))| Some((from, (*numbers.get(&to)?, split))));
+    joins.outputs = sorting::collect(outputs);
     joins
 }
 

@@ -143,7 +143,7 @@ fn read_sets(hookup: &Hookup, words: usize) -> BTreeMap<&'static str, Vec<u64>> 
         read.flatten().for_each(|element| insert(&mut set, *element));
         (class.info.name, set)
     };
-    reading.map(set).collect()
+    sorting::collect(reading.map(set))
 }
 
 fn insert(set: &mut [u64], element: usize) {

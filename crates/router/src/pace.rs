@@ -94,14 +94,11 @@ fn pace_of(hookup: &Hookup, source: usize, visits: &mut usize) -> Option<Pace> {
 /// Those elements whose state or output depends on the order of packets, and those that others among them read.
 fn sensitive(hookup: &Hookup, reached: BTreeSet<usize>) -> BTreeSet<usize> {
     let class = |element: usize| hookup.classes.get(element).map(|class| class.info);
-    let read: BTreeSet<_> = reached
-        .iter()
-        .filter_map(|element| class(*element))
-        .flat_map(|info| info.reads.iter().copied())
-        .collect();
+    let infos = reached.iter().filter_map(|element| class(*element));
+    let read: BTreeSet<_> = sorting::collect(infos.flat_map(|info| info.reads.iter().copied()));
     let others = (0..hookup.classes.len())
         .filter(|element| !read.is_empty() && class(*element).is_some_and(|info| read.contains(info.name)));
-    let mut found: BTreeSet<_> = others.collect();
+    let mut found: BTreeSet<_> = sorting::collect(others);
     found.extend(
         reached.into_iter().filter(|element| class(*element).is_none_or(|info| !info.order_insensitive)),
     );

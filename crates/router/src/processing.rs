@@ -225,7 +225,7 @@ impl LinksByPort {
             ends.extend(both.into_iter().filter_map(|port| Some((found.number(port)?, index))));
         }
         // Stable, so the links of a port keep their order.
-        ends.sort_by_key(|(port, _)| *port);
+        sorting::sort_by_key(&mut ends, |(port, _)| *port);
         for (port, _) in &ends {
             if let Some(count) = found.starts.get_mut(port + 1) {
                 *count += 1;

@@ -81,6 +81,6 @@ fn misplaced(hookup: &Hookup) -> Vec<usize> {
             }
         }
     }
-    found.sort_unstable();
+    sorting::sort(&mut found);
     found
 }

@@ -369,7 +369,7 @@ fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError 
 /// if it changes the configuration: `s` for a setting, `e` for an edit.
 fn handlers_text(handlers: &[HandlerInfo]) -> String {
     let mut names: Vec<&str> = handlers.iter().map(|info| &*info.name).collect();
-    names.sort_unstable();
+    sorting::sort(&mut names);
     names.dedup();
     names.iter().fold(String::new(), |mut text, name| {
         let is_read = handlers.iter().any(|info| info.name == *name && info.is_read());

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 24] = [
+pub const REASONS: [Reason; 30] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -29,9 +29,15 @@ pub const REASONS: [Reason; 24] = [
     Reason::SAME_PORT,
     Reason::ENDLESS_LOOP,
     Reason::THREAD_FULL,
+    Reason::BAD_CHECKSUM,
+    Reason::BAD_TUNNEL_HEADER,
+    Reason::CRITICAL_OPTION,
+    Reason::TUNNEL_CONTROL,
+    Reason::CONGESTION_MARK,
+    Reason::TOO_BIG,
 ];
 
-/// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, [`Reason::THREAD_FULL`]
+/// A port's counters. [`Reason::FULL`], [`Reason::DOWN`] and [`Reason::TOO_BIG`] are counted at the destination port, [`Reason::THREAD_FULL`]
 /// at the port that the frame comes from or goes to, all other reasons at the source port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

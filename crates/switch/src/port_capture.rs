@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
-use crate::driver::{Driver, DriverError, PeerState, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, PeerState, Received, Sent};
 use crate::silence::Progress;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
@@ -202,6 +202,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn is_crowded(&mut self) -> bool {
         self.driver.is_crowded()
+    }
+
+    fn link_state(&self) -> Option<LinkState> {
+        self.driver.link_state()
     }
 
     fn waiting(&self) -> u64 {

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, PeerState, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, PeerState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
@@ -265,6 +265,12 @@ impl<F: Forward> SwitchRunner<F> {
         self.slots.get(usize::from(port.0))?.as_ref()?.driver.device()
     }
 
+    /// Whether a peer is connected to a port, if its driver has a connection to one.
+    pub fn link_state(&self, port: PortId) -> Option<LinkState> {
+        let slot = self.slots.get(usize::from(port.0))?.as_ref()?;
+        slot.driver.link_state().filter(|_| slot.down.is_none())
+    }
+
     /// Time spent on a port.
     pub fn cost(&self, port: PortId) -> Option<PortCost> {
         self.slots.get(usize::from(port.0))?.as_ref().map(|slot| slot.cost)
@@ -338,14 +344,17 @@ impl<F: Forward> SwitchRunner<F> {
         }
         self.batch.leave_unread(self.switch.leaves_unread(port));
         match source.driver.receive_split(&mut self.batch) {
-            Ok(Received { long, faulty }) => {
-                source.came += long + faulty;
+            Ok(Received { long, faulty, refused }) => {
+                source.came += long + faulty + refused.total();
                 self.switch.lost(port, Reason::TOO_LONG, long);
                 self.switch.lost(port, Reason::FAULTY, faulty);
+                refused.iter().for_each(|(reason, frames)| self.switch.lost(port, reason, frames));
             }
             Err(error) => {
-                source.came += 1;
-                self.switch.lost(port, Reason::FAULTY, 1);
+                // A peer that is gone took no frame with it.
+                let faulty = u64::from(!matches!(error, DriverError::Peer(_)));
+                source.came += faulty;
+                self.switch.lost(port, Reason::FAULTY, faulty);
                 self.switch.flush_port(port);
                 source.down = Some(error);
             }
@@ -417,7 +426,7 @@ impl<F: Forward> SwitchRunner<F> {
                 self.crowded.push(*to);
                 self.switch.forward_mut().set_crowded(*to, true);
             }
-            let count = sent.as_ref().map_or(0, |sent| sent.frames as usize);
+            let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
             if count < frames.len() {
                 lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());
             }
@@ -655,7 +664,8 @@ pub(crate) fn count_sent<F: Forward>(
             if sent.down {
                 switch.flush_port(to);
             }
-            switch.lost(to, reason, frames - sent.frames);
+            switch.lost(to, Reason::TOO_BIG, sent.too_big);
+            switch.lost(to, reason, frames - sent.frames - sent.too_big);
         }
         Err(error) => {
             switch.lost(to, Reason::DOWN, frames);

@@ -124,8 +124,8 @@ impl Lowering<'_, '_> {
         let inputs = compound.links[links..].iter().map(|link| link.from);
         let outputs = compound.links[links..].iter().map(|link| link.to);
         let used: [BTreeSet<usize>; 2] = [
-            inputs.filter(|end| end.0 == parts[0]).map(|end| end.1).collect(),
-            outputs.filter(|end| end.0 == parts[1]).map(|end| end.1).collect(),
+            sorting::collect(inputs.filter(|end| end.0 == parts[0]).map(|end| end.1)),
+            sorting::collect(outputs.filter(|end| end.0 == parts[1]).map(|end| end.1)),
         ];
         for side in [0, 1] {
             let names = ["input", "output"];

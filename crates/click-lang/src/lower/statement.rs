@@ -37,7 +37,7 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
 /// the first syntax error. After that error the parser can misread the rest of the part.
 fn segments(tree: &Tree<'_>) -> Vec<(Range<usize>, usize)> {
     let mut errors: Vec<usize> = tree.errors().iter().map(|error| error.span.start as usize).collect();
-    errors.sort_unstable();
+    sorting::sort(&mut errors);
     let mut errors = errors.into_iter().peekable();
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     let ends =

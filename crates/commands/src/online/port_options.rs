@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddPort, BoundAddresses, CapturePoint, Device, IpPrefix, IpPrefixError, Limits, MacAddr, MemifRole,
-    MemifSecret, PortDriver, PortName, Weight,
+    AddPort, BoundAddresses, CapturePoint, Device, HostAddress, IpPrefix, IpPrefixError, Limits, MacAddr,
+    MemifSecret, PortDriver, PortName, SocketRole, TunnelMtu, UdpPort, Vni, Weight,
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -22,45 +22,22 @@ pub(crate) enum Driver {
     Tap,
     /// A network interface of the host.
     AfPacket,
+    /// A VXLAN tunnel to another host.
+    Vxlan,
+    /// A GENEVE tunnel to another host.
+    Geneve,
     /// Capture files to read and write.
     Pcap,
     /// Memory that is shared with VPP, a DPDK application, or another switch.
     Memif,
+    /// The network device of a virtual machine, by vhost-user.
+    VhostUser,
     /// Nothing: frames to it are discarded.
     Null,
     /// A port of another switch.
     Pipe,
     /// A port of a box.
     Box,
-}
-
-/// What an end of a memif interface does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub(crate) enum Role {
-    /// It listens at the socket. Older programs call it the master.
-    Server,
-    /// It connects, and makes the shared memory. Older programs call it the slave.
-    Client,
-}
-
-impl From<MemifRole> for Role {
-    fn from(role: MemifRole) -> Self {
-        match role {
-            MemifRole::Server => Self::Server,
-            MemifRole::Client => Self::Client,
-        }
-    }
-}
-
-impl From<Role> for MemifRole {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Server => Self::Server,
-            Role::Client => Self::Client,
-        }
-    }
 }
 
 /// The settings of a port.
@@ -73,6 +50,21 @@ pub(crate) struct PortOptions {
     /// tap, af_packet: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
+    /// vxlan, geneve: address of the other host.
+    #[arg(long, value_name = "ADDRESS")]
+    remote: Option<HostAddress>,
+    /// vxlan, geneve: number of the virtual network, from 0 to 16777215.
+    #[arg(long, value_name = "N")]
+    vni: Option<Vni>,
+    /// vxlan, geneve: address of this host [default: by the host's routes]
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<HostAddress>,
+    /// vxlan, geneve: UDP port of both hosts [default: 4789 for vxlan, 6081 for geneve]
+    #[arg(long, value_name = "N")]
+    udp_port: Option<UdpPort>,
+    /// vxlan, geneve: MTU for packets in the tunnel [default: the greatest that the path allows]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<TunnelMtu>,
     /// pcap: capture file to send into the switch.
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
@@ -85,12 +77,12 @@ pub(crate) struct PortOptions {
     /// pcap: packets per second [default: as fast as the switch takes them]
     #[arg(long, value_name = "N")]
     rate: Option<u64>,
-    /// memif: path of the control socket.
+    /// memif, vhost_user: path of the Unix socket.
     #[arg(long, value_name = "SOCKET")]
     path: Option<PathBuf>,
-    /// memif: whether the port listens at the socket or connects to it.
-    #[arg(long, value_enum)]
-    role: Option<Role>,
+    /// memif, vhost_user: whether the port listens at the socket or connects to it [default for vhost_user: server]
+    #[arg(long, value_name = "server|client", value_parser = parse_role)]
+    role: Option<SocketRole>,
     /// memif: number of the interface, the same at both ends [default: 0]
     #[arg(long, value_name = "N")]
     id: Option<u32>,
@@ -143,10 +135,14 @@ pub(crate) enum PortOptionsError {
     NoCapture(PortName),
     /// A `memif` port has no socket or no role.
     NoMemif(PortName),
+    /// A `vhost_user` port has no socket.
+    NoVhostUser(PortName),
     /// A `pipe` port has no other end.
     NoPipeEnd(PortName),
     /// A `box` port names no port of a box.
     NoBoxPort(PortName),
+    /// A tunnel lacks the other host or the network.
+    NoTunnelEnd(PortName),
     /// The driver does not have this option.
     Unsupported {
         /// The port.
@@ -171,8 +167,15 @@ impl fmt::Display for PortOptionsError {
                 "port {port}: a memif port needs --path SOCKET, and --role server or --role client: the other than the \
                  process at the other end has"
             ),
+            Self::NoVhostUser(port) => write!(f, "port {port}: a vhost_user port needs --path SOCKET"),
             Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),
             Self::NoBoxPort(port) => write!(f, "port {port}: a box needs --to BOX:N, the port of the box"),
+            Self::NoTunnelEnd(port) => {
+                write!(
+                    f,
+                    "port {port}: a tunnel needs --remote ADDRESS and --vni N, the other host and the network"
+                )
+            }
             Self::Unsupported { port, driver, option } => {
                 let driver = driver.to_possible_value();
                 let driver = driver.as_ref().map_or("", |value| value.get_name());
@@ -192,8 +195,10 @@ impl Error for PortOptionsError {
             Self::BindIp(_, error) => Some(error),
             Self::NoCapture(_)
             | Self::NoMemif(_)
+            | Self::NoVhostUser(_)
             | Self::NoPipeEnd(_)
             | Self::NoBoxPort(_)
+            | Self::NoTunnelEnd(_)
             | Self::Unsupported { .. } => None,
         }
     }
@@ -222,14 +227,26 @@ impl PortOptions {
                 repeat: self.repeat.unwrap_or(1),
                 rate: self.rate,
             },
+            (Driver::Vxlan | Driver::Geneve, _) => {
+                let (Some(remote), Some(vni)) = (self.remote, self.vni) else {
+                    return Err(PortOptionsError::NoTunnelEnd(name));
+                };
+                let (local, udp_port, mtu) = (self.local, self.udp_port, self.mtu);
+                match self.driver {
+                    Driver::Vxlan => PortDriver::Vxlan { remote, vni, local, udp_port, mtu },
+                    _ => PortDriver::Geneve { remote, vni, local, udp_port, mtu },
+                }
+            }
             (Driver::Memif, _) => match (path(&self.path)?, self.role) {
-                (Some(path), Some(role)) => PortDriver::Memif {
-                    path,
-                    role: role.into(),
-                    id: self.id.unwrap_or(0),
-                    secret: self.secret.clone(),
-                },
+                (Some(path), Some(role)) => {
+                    let (id, secret) = (self.id.unwrap_or(0), self.secret.clone());
+                    PortDriver::Memif { path, role, id, secret }
+                }
                 _ => return Err(PortOptionsError::NoMemif(name)),
+            },
+            (Driver::VhostUser, _) => PortDriver::VhostUser {
+                path: path(&self.path)?.ok_or_else(|| PortOptionsError::NoVhostUser(name.clone()))?,
+                role: self.role.unwrap_or_default(),
             },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
@@ -254,17 +271,24 @@ impl PortOptions {
     /// Rejects options that the driver does not support.
     fn check(&self, name: &PortName) -> Result<(), PortOptionsError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
-        let (captures, memif): (&[Driver], &[Driver]) = (&[Driver::Pcap], &[Driver::Memif]);
+        let captures: &[Driver] = &[Driver::Pcap];
+        let tunnels: &[Driver] = &[Driver::Vxlan, Driver::Geneve];
+        let sockets: &[Driver] = &[Driver::Memif, Driver::VhostUser];
         let given = [
             ("device", self.device.is_some(), devices),
+            ("remote", self.remote.is_some(), tunnels),
+            ("vni", self.vni.is_some(), tunnels),
+            ("local", self.local.is_some(), tunnels),
+            ("udp_port", self.udp_port.is_some(), tunnels),
+            ("mtu", self.mtu.is_some(), tunnels),
             ("read", self.read.is_some(), captures),
             ("write", self.write.is_some(), captures),
             ("repeat", self.repeat.is_some(), captures),
             ("rate", self.rate.is_some(), captures),
-            ("path", self.path.is_some(), memif),
-            ("role", self.role.is_some(), memif),
-            ("id", self.id.is_some(), memif),
-            ("secret", self.secret.is_some(), memif),
+            ("path", self.path.is_some(), sockets),
+            ("role", self.role.is_some(), sockets),
+            ("id", self.id.is_some(), &[Driver::Memif]),
+            ("secret", self.secret.is_some(), &[Driver::Memif]),
             ("to", self.to.is_some(), &[Driver::Pipe, Driver::Box]),
             ("transparent", self.transparent, &[Driver::Box]),
         ];
@@ -274,5 +298,13 @@ impl PortOptions {
             }
             None => Ok(()),
         }
+    }
+}
+
+fn parse_role(text: &str) -> Result<SocketRole, &'static str> {
+    match text {
+        "server" => Ok(SocketRole::Server),
+        "client" => Ok(SocketRole::Client),
+        _ => Err("a port is the server or the client of its socket"),
     }
 }

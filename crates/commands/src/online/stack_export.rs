@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
-    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
-    MemifSecret, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack,
-    StackName, SwitchMode, SwitchName, Translation, Value, Weight,
+    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, HostAddress, ImageDigest,
+    MacAddr, MemifSecret, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName,
+    Size, SocketRole, Stack, StackName, SwitchMode, SwitchName, Translation, TunnelMtu, UdpPort, Value, Vni,
+    Weight,
 };
 use serde::Serialize;
 
-use super::port_options::{Driver, Role};
+use super::port_options::Driver;
 use super::replicas::{Milliseconds, Replicas};
 
 /// The entries of the file, as `stack_file` reads them.
@@ -94,6 +95,16 @@ struct PortEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Device>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<HostAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vni: Option<Vni>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local: Option<HostAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp_port: Option<UdpPort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtu: Option<TunnelMtu>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     read: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     write: Option<String>,
@@ -104,7 +115,7 @@ struct PortEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
+    role: Option<SocketRole>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -257,6 +268,11 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
     let mut entry = PortEntry {
         driver: Driver::Null,
         device: None,
+        remote: None,
+        vni: None,
+        local: None,
+        udp_port: None,
+        mtu: None,
         read: None,
         write: None,
         repeat: None,
@@ -285,10 +301,23 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             (entry.read, entry.write, entry.rate) = (read, write, rate);
             entry.repeat = Some(repeat);
         }
+        PortDriver::Vxlan { remote, vni, local, udp_port, mtu } => {
+            entry.driver = Driver::Vxlan;
+            (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
+            (entry.udp_port, entry.mtu) = (udp_port, mtu);
+        }
+        PortDriver::Geneve { remote, vni, local, udp_port, mtu } => {
+            entry.driver = Driver::Geneve;
+            (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
+            (entry.udp_port, entry.mtu) = (udp_port, mtu);
+        }
         PortDriver::Memif { path, role, id, secret } => {
             entry.driver = Driver::Memif;
-            (entry.path, entry.role, entry.secret) = (Some(path), Some(role.into()), secret);
+            (entry.path, entry.role, entry.secret) = (Some(path), Some(role), secret);
             entry.id = Some(id).filter(|id| *id != 0);
+        }
+        PortDriver::VhostUser { path, role } => {
+            (entry.driver, entry.path, entry.role) = (Driver::VhostUser, Some(path), Some(role));
         }
         PortDriver::Null {} => {}
         PortDriver::Pipe { switch, port } => {
@@ -383,6 +412,16 @@ mod tests {
         other.owner = "alice".parse().expect("an owner");
         let pipe =
             PortDriver::Pipe { switch: "lan".parse().expect("a name"), port: "far".parse().expect("a name") };
+        let (vni, udp_port, mtu) = (42.try_into().expect("a VNI"), 8472.try_into(), 1400.try_into());
+        let tunnel = PortDriver::Vxlan {
+            remote: "192.0.2.2".parse().expect("an address"),
+            vni,
+            local: "192.0.2.1".parse().ok(),
+            udp_port: udp_port.ok(),
+            mtu: mtu.ok(),
+        };
+        let remote = "2001:db8::2".parse().expect("an address");
+        let tunnel6 = PortDriver::Geneve { remote, vni, local: None, udp_port: None, mtu: None };
         let used = ExternalSwitch {
             name: "wan".parse().expect("a name"),
             ports: vec![
@@ -391,13 +430,15 @@ mod tests {
                     "memif",
                     PortDriver::Memif {
                         path: "/run/memif.sock".into(),
-                        role: api::MemifRole::Client,
+                        role: api::SocketRole::Client,
                         id: 7,
                         secret: Some("hush".parse().expect("a secret")),
                     },
                 ),
                 add("pipe", pipe),
                 add("tap", PortDriver::Tap { device: None }),
+                add("tunnel", tunnel),
+                add("tunnel6", tunnel6),
             ],
         };
         let mut small = CreateBox::new("small".parse().expect("a name"), "Idle;");

@@ -2,8 +2,8 @@
 
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
-use api::{AddPort, Device, DeviceError, MemifRole, PortDriver};
-use protocol::launcher::PortDevice;
+use api::{AddPort, Device, DeviceError, PortDriver, SocketRole, Tunnel};
+use protocol::launcher::{PortDevice, TunnelDevice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,12 @@ impl Devices {
                 PortDevice::Tap(name) => PortError::Tap(name, error),
                 PortDevice::Interface(name) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
+                PortDevice::Tunnel(tunnel) => PortError::Tunnel(tunnel.remote, error),
                 PortDevice::MemifServer(path) | PortDevice::MemifClient(path) => {
                     PortError::Memif(path, error)
+                }
+                PortDevice::StreamListener(path) | PortDevice::FrontEnd(path) => {
+                    PortError::Socket(path, error)
                 }
             })?;
             opened.push(descriptor);
@@ -34,12 +38,19 @@ impl Devices {
         let exclusive = |port: &AddPort| -> Vec<PortDevice> {
             let all = devices(port).into_iter().flatten();
             let is_one_ports = |device: &PortDevice| match device {
-                PortDevice::Tap(_) | PortDevice::Recording(_) | PortDevice::MemifServer(_) => true,
                 PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::MemifClient(_) => false,
+                PortDevice::Tap(_)
+                | PortDevice::Recording(_)
+                | PortDevice::Tunnel(_)
+                | PortDevice::StreamListener(_)
+                | PortDevice::FrontEnd(_)
+                | PortDevice::MemifServer(_) => true,
             };
             all.filter(is_one_ports).collect()
         };
-        exclusive(one).iter().any(|device| exclusive(other).contains(device))
+        let tunnels = one.driver.tunnel().zip(other.driver.tunnel());
+        tunnels.is_some_and(|(one, other)| one.conflicts(&other))
+            || exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
 
     /// Has another launcher keep what a port has: `duplicate` gets the descriptor from the fabric.
@@ -48,12 +59,13 @@ impl Devices {
         port: &AddPort,
         duplicate: impl FnOnce() -> Option<OwnedFd>,
     ) {
-        let kept =
-            |device: &PortDevice| !matches!(device, PortDevice::Replay(_) | PortDevice::MemifClient(_));
+        let kept = |device: &PortDevice| {
+            !matches!(device, PortDevice::Replay(_) | PortDevice::MemifClient(_) | PortDevice::FrontEnd(_))
+        };
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
-            Some(device @ PortDevice::Interface(_)) => drop(connector.open(device)),
+            Some(device @ (PortDevice::Interface(_) | PortDevice::Tunnel(_))) => drop(connector.open(device)),
             Some(device) => {
                 if let Some(descriptor) = duplicate() {
                     connector.keep(device, descriptor);
@@ -83,9 +95,22 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
             Err(DeviceError) => Err(PortError::Name(port.name.clone())),
         },
     };
+    if let Some(tunnel) = port.driver.tunnel() {
+        tunnel.check().map_err(RequestError::Tunnel)?;
+        let Tunnel { kind, local, remote, udp_port, vni, .. } = tunnel;
+        let vni = vni.into();
+        return Ok(vec![PortDevice::Tunnel(TunnelDevice { kind, local, remote, udp_port, vni })]);
+    }
     Ok(match &port.driver {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
+        PortDriver::VhostUser { path, role } => {
+            let Some(path) = absolute(Some(path))? else { return Ok(Vec::new()) };
+            vec![match role {
+                SocketRole::Server => PortDevice::StreamListener(path),
+                SocketRole::Client => PortDevice::FrontEnd(path),
+            }]
+        }
         PortDriver::Pcap { read, write, .. } => {
             let read = absolute(read.as_deref())?.map(PortDevice::Replay);
             let write = absolute(write.as_deref())?.map(PortDevice::Recording);
@@ -97,12 +122,17 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
         }
         PortDriver::Memif { path, role, .. } => {
             let device = match role {
-                MemifRole::Server => PortDevice::MemifServer,
-                MemifRole::Client => PortDevice::MemifClient,
+                SocketRole::Server => PortDevice::MemifServer,
+                SocketRole::Client => PortDevice::MemifClient,
             };
             absolute(Some(path))?.map(device).into_iter().collect()
         }
-        PortDriver::Null {} | PortDriver::Pipe { .. } | PortDriver::Box { .. } => Vec::new(),
+        // The tunnels are above.
+        PortDriver::Vxlan { .. }
+        | PortDriver::Geneve { .. }
+        | PortDriver::Null {}
+        | PortDriver::Pipe { .. }
+        | PortDriver::Box { .. } => Vec::new(),
     })
 }
 

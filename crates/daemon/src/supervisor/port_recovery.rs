@@ -2,17 +2,28 @@
 
 use super::state::Supervisor;
 use crate::fabric::Devices;
-use api::{AddPort, EventKind, MemifRole, PortDriver, PortName, Subject, SwitchName, with_causes};
+use api::{AddPort, EventKind, PortDriver, PortName, SocketRole, Subject, SwitchName, with_causes};
 use protocol::fabric::{PortStats, TrafficSnapshot, orders};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
-    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. } | PortDriver::Memif { .. })
+    let may_return = matches!(
+        driver,
+        PortDriver::Tap { .. }
+            | PortDriver::AfPacket { .. }
+            | PortDriver::Memif { .. }
+            | PortDriver::VhostUser { .. }
+    );
+    may_return || driver.tunnel().is_some()
 }
 
 /// Whether a port is added although the process at its other end is not there.
 pub(super) fn is_awaited(driver: &PortDriver) -> bool {
-    matches!(driver, PortDriver::Memif { role: MemifRole::Client, .. })
+    matches!(
+        driver,
+        PortDriver::Memif { role: SocketRole::Client, .. }
+            | PortDriver::VhostUser { role: SocketRole::Client, .. }
+    )
 }
 
 impl Supervisor {
@@ -63,8 +74,10 @@ impl Supervisor {
                 }
                 continue;
             }
-            // The device is another one than before, although it has the same name.
-            Devices::close(self.0.fabrics.connector(), port);
+            // The device is another one than before, although it has the same name. A socket that listens is the same.
+            if !matches!(port.driver, PortDriver::VhostUser { .. } | PortDriver::Memif { .. }) {
+                Devices::close(self.0.fabrics.connector(), port);
+            }
             let devices = match Devices::open(self.0.fabrics.connector(), port) {
                 Ok(devices) => devices,
                 Err(failure) => {

@@ -181,7 +181,9 @@ impl Supervisor {
             return Ok(());
         }
         let devices = match Devices::open(self.0.fabrics.connector(), port) {
-            Err(failure) if is_awaited(&port.driver) => {
+            Err(failure @ OperationError::Port(PortError::Memif(..) | PortError::Socket(..)))
+                if is_awaited(&port.driver) =>
+            {
                 self.fail(switch, &port.name, with_causes(&failure));
                 Devices::default()
             }
@@ -703,6 +705,7 @@ impl Supervisor {
             let key = (name.clone(), port.clone());
             let fault = self.0.faults().get(&key).cloned();
             SwitchPort {
+                link: stats.link,
                 fault: fault.or_else(|| stats.fault.clone()).or_else(|| stats.awaits.clone()),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),

@@ -9,6 +9,7 @@ use sandbox::HostSettings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use switch::driver::{AfPacket, MemifPort, Tap};
@@ -88,6 +89,12 @@ impl Connector for ThreadFabric {
                 let created = File::options().read(true).write(true).create_new(true).open(path);
                 (Step::CreateRecording, created.map(OwnedFd::from))
             }
+            // No test of the daemon has a route for one.
+            PortDevice::Tunnel(_) => (Step::OpenTunnel, Err(std::io::ErrorKind::Unsupported.into())),
+            PortDevice::StreamListener(path) => {
+                (Step::ListenSocket, UnixListener::bind(path).map(OwnedFd::from))
+            }
+            PortDevice::FrontEnd(path) => (Step::ConnectSocket, UnixStream::connect(path).map(OwnedFd::from)),
         };
         opened.map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(0);

@@ -24,7 +24,7 @@ pub(crate) struct NetworkAccount {
 }
 
 /// Drop reasons that are counted between a switch and what is behind its port. The others are the switch's own.
-const PORT_REASONS: [Reason; 7] = [
+const PORT_REASONS: [Reason; 13] = [
     Reason::TOO_LONG,
     Reason::FULL,
     Reason::FAULTY,
@@ -32,6 +32,12 @@ const PORT_REASONS: [Reason; 7] = [
     Reason::MISSED,
     Reason::BOX_ENDED,
     Reason::THREAD_FULL,
+    Reason::BAD_CHECKSUM,
+    Reason::BAD_TUNNEL_HEADER,
+    Reason::CRITICAL_OPTION,
+    Reason::TUNNEL_CONTROL,
+    Reason::CONGESTION_MARK,
+    Reason::TOO_BIG,
 ];
 
 fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String, u64> {

@@ -1,11 +1,14 @@
 //! Makes a port's driver from the descriptors of its device.
 
 use crate::error::{OperationError, PortError};
-use model::{MemifRole, PortDriver};
+use model::{PortDriver, SocketRole, Tunnel, TunnelKind, TunnelMtu};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use switch::Driver;
-use switch::driver::{AfPacket, MemifPort, MemifSettings, Null, PcapPort, PortSlot, Tap};
+use switch::driver::{
+    AfPacket, Encapsulation, MemifPort, MemifSettings, Null, OverlayPort, OverlaySettings, PcapPort,
+    PortSlot, Tap, VhostUser,
+};
 
 /// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
 /// that needs some and gets none is down. Returns `None` for a pipe or a box, which the network connects itself.
@@ -23,10 +26,13 @@ pub(crate) fn adopt(
             let settings = MemifSettings { id: *id, secret, ..MemifSettings::default() };
             let port = match (role, descriptors.next()) {
                 (_, None) => MemifPort::unconnected(settings),
-                (MemifRole::Server, Some(listener)) => MemifPort::server(listener, settings),
-                (MemifRole::Client, Some(socket)) => MemifPort::client(socket, settings),
+                (SocketRole::Server, Some(listener)) => MemifPort::server(listener, settings),
+                (SocketRole::Client, Some(socket)) => MemifPort::client(socket, settings),
             };
             Box::new(port.map_err(|error| PortError::Device(error.into()))?)
+        }
+        PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
+            Box::new(VhostUser::absent().map_err(|error| PortError::Device(error.into()))?)
         }
         _ if has_none => placeholder(),
         PortDriver::Tap { .. } => Box::new(
@@ -36,6 +42,18 @@ pub(crate) fn adopt(
             AfPacket::from_descriptor(next(&mut descriptors)?)
                 .map_err(|error| PortError::Device(error.into()))?,
         ),
+        PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
+            let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
+            let port = OverlayPort::from_descriptor(next(&mut descriptors)?, overlay_settings(&tunnel));
+            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
+        }
+        PortDriver::VhostUser { role, .. } => {
+            let port = match role {
+                SocketRole::Server => VhostUser::server(next(&mut descriptors)?),
+                SocketRole::Client => VhostUser::client(next(&mut descriptors)?),
+            };
+            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
+        }
         PortDriver::Pcap { read, write, repeat, rate } => {
             let read = read.as_ref().map(|_| next(&mut descriptors)).transpose()?.map(File::from);
             let write = write.as_ref().map(|_| next(&mut descriptors)).transpose()?.map(File::from);
@@ -47,6 +65,19 @@ pub(crate) fn adopt(
 
 fn next(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<OwnedFd, PortError> {
     descriptors.next().ok_or(PortError::NoDevice)
+}
+
+/// The settings of a tunnel's driver.
+fn overlay_settings(tunnel: &Tunnel) -> OverlaySettings {
+    OverlaySettings {
+        encapsulation: match tunnel.kind {
+            TunnelKind::Vxlan => Encapsulation::Vxlan,
+            TunnelKind::Geneve => Encapsulation::Geneve,
+        },
+        udp_port: tunnel.udp_port,
+        vni: tunnel.vni.into(),
+        mtu: tunnel.mtu.map(TunnelMtu::bytes),
+    }
 }
 
 /// A placeholder for a device that cannot be opened now: receives nothing, and drops what is sent.

@@ -5,7 +5,7 @@ use super::pairs::{PairSlots, captured};
 use super::records::{
     AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
 };
-use super::traffic::reported;
+use super::traffic::{link, reported};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use model::{
@@ -550,7 +550,8 @@ impl Network {
                 (None, Some(PeerState::Awaited(why))) => (None, Some(why)),
                 (fault, _) => (fault, None),
             };
-            (name.clone(), PortStats { counters, cost, fault, awaits })
+            let link = runner.link_state(entry.id).map(link);
+            (name.clone(), PortStats { counters, cost, fault, link, awaits })
         };
         record.ports.iter().map(look).collect()
     }

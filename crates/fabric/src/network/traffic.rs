@@ -2,7 +2,7 @@
 
 use super::attach::Network;
 use super::records::Endpoint;
-use model::{SwitchName, with_causes};
+use model::{LinkState, SwitchName, with_causes};
 use protocol::fabric::{Counters, PortStats, TrafficSnapshot};
 use switch::{REASONS, Reason};
 
@@ -29,6 +29,7 @@ impl Network {
                         counters: reported(&pipe.side_counters(*side)),
                         cost: pipe.cost(*side),
                         fault: pipe.down().map(|fault| with_causes(&fault)),
+                        link: None,
                         awaits: None,
                     };
                     Some(&mut of_pipe)
@@ -41,6 +42,15 @@ impl Network {
             snapshot.boxes.entry(key.0.clone()).or_default().insert(key.1, stats.clone());
         }
         snapshot
+    }
+}
+
+/// The state of a link as the protocol carries it.
+pub(super) fn link(state: switch::driver::LinkState) -> LinkState {
+    match state {
+        switch::driver::LinkState::Waiting => LinkState::Waiting,
+        switch::driver::LinkState::Connected => LinkState::Connected,
+        switch::driver::LinkState::Up => LinkState::Up,
     }
 }
 

@@ -235,7 +235,7 @@ impl AggregateIPFlows {
             }
         }
         if self.records.is_open() {
-            dead.sort_unstable();
+            sorting::sort(&mut dead);
         }
         for (number, handle) in dead {
             if let Some((key, flow)) = self.flows.remove_handle(handle) {
@@ -401,7 +401,7 @@ impl Filter for AggregateIPFlows {
         if self.records.is_open() {
             let mut left: Vec<_> =
                 self.flows.iter().map(|(_, key, flow)| (flow.number, ends(key, flow))).collect();
-            left.sort_unstable();
+            sorting::sort(&mut left);
             left.into_iter().for_each(|(number, ends)| self.records.end(cx, number, ends));
             self.records.close(cx);
         }

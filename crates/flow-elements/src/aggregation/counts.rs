@@ -89,7 +89,7 @@ impl Counts {
         let others = self.others.iter().map(|(_, number, count)| (number, *count));
         let mut counts: Vec<(u32, u32)> =
             small.flatten().chain(others).filter(|(_, count)| *count > 0).collect();
-        counts.sort_unstable();
+        sorting::sort(&mut counts);
         counts
     }
 

@@ -63,7 +63,7 @@ impl<A: Copy> Forwarder<A> {
         &mut self,
         cx: &mut Context,
         mut batch: Batch,
-        table: &impl Lookup<A>,
+        table: &mut impl Lookup<A>,
         address: impl Fn(&Packet) -> A,
         redirect: impl Fn(&mut Packet, A),
         mut miss: impl FnMut(&mut Context, A),
@@ -84,21 +84,20 @@ impl<A: Copy> Forwarder<A> {
             return cx.emit(port, batch);
         }
 
-        for ((mut packet, &hop), &address) in batch.drain().zip(&self.hops).zip(&self.addresses) {
-            match table.hop(hop) {
+        // A packet without a gateway keeps its address: it is set again, because a branch would be mispredicted.
+        for ((packet, hop), address) in batch.iter_mut().zip(&mut self.hops).zip(&self.addresses) {
+            *hop = match table.hop(*hop) {
                 Some(NextHop { gateway, port }) => {
-                    if let Some(gateway) = gateway {
-                        redirect(&mut packet, gateway);
-                    }
-                    cx.send(port, packet);
+                    redirect(packet, gateway.unwrap_or(*address));
+                    port as u32
                 }
                 None => {
-                    miss(cx, address);
-                    cx.drop(packet, Reason::NO_ROUTE);
+                    miss(cx, *address);
+                    NO_HOP
                 }
-            }
+            };
         }
-        cx.recycle(batch);
+        cx.send_to_ports(batch, &self.hops, Reason::NO_ROUTE);
     }
 }
 
@@ -116,7 +115,7 @@ impl Ip4Forwarder {
         &mut self,
         cx: &mut Context,
         batch: Batch,
-        table: &impl Lookup<u32>,
+        table: &mut impl Lookup<u32>,
         log_name: Option<&str>,
     ) {
         let logged = &mut self.logged;

@@ -88,7 +88,7 @@ impl Element for LookupIP6Route {
         self.forwarder.forward(
             cx,
             batch,
-            &self.routes,
+            &mut self.routes,
             |packet| packet.destination_ip6().to_bits(),
             |packet, gateway| packet.set_destination_ip6(Ipv6Addr::from_bits(gateway)),
             |_, _| (),

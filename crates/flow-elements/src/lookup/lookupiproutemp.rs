@@ -69,7 +69,7 @@ impl Element for LookupIPRouteMP {
         self.forwarder.forward(
             cx,
             batch,
-            &self.store,
+            &mut self.store,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             // The address read as a little-endian number.

@@ -41,6 +41,6 @@ impl<K: RouteTableClass> Element for RouteTable<K> {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, K::LOG_NAME);
+        self.forwarder.forward(cx, batch, &mut self.store, K::LOG_NAME);
     }
 }

@@ -66,7 +66,7 @@ impl Ring {
         let mut random = AdditiveRandom::new(seed);
         let mut points = Vec::new();
         let mut rank = 0;
-        let used: BTreeSet<u16> = numbers.iter().copied().collect();
+        let used: BTreeSet<u16> = sorting::collect(numbers.iter().copied());
         // Unused numbers consume random numbers too, so that the points of a number never change.
         for number in 0..=numbers.iter().copied().max().unwrap_or(0) {
             let is_used = used.contains(&number);
@@ -78,7 +78,7 @@ impl Ring {
             }
             rank += usize::from(is_used);
         }
-        points.sort_by_key(|(point, _)| *point);
+        sorting::sort_by_key(&mut points, |(point, _)| *point);
         Ring { tree: as_tree(&points) }
     }
 

@@ -75,7 +75,7 @@ impl Element for EtherSwitch {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("table", "Addresses with their ports, one per line.", |switch| {
             let mut entries: Vec<_> = switch.table.iter().map(|(_, mac, entry)| (mac, *entry)).collect();
-            entries.sort_unstable_by_key(|(_, entry)| entry.sequence);
+            sorting::sort_by_key(&mut entries, |(_, entry)| entry.sequence);
             let lines = in_click_order(entries.into_iter()).into_iter();
             lines.map(|(mac, entry)| format!("{} {}\n", MacAddr(mac), entry.port)).collect()
         }),

@@ -1,13 +1,16 @@
 //! Devices and files that the launcher opens and keeps.
 
 use super::support::{TestLauncher, ask, kill, wait_for};
-use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, Step};
+use protocol::launcher::{
+    Client, HostAddress, LauncherError, PortDevice, Refusal, Step, TunnelDevice, TunnelKind,
+};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
-use switch::driver::{AfPacket, MemifPort, MemifSettings, Tap};
+use switch::device::attach_filter;
+use switch::driver::{AfPacket, Encapsulation, MemifPort, MemifSettings, OverlayPort, OverlaySettings, Tap};
 use test_support::{Capability, require, skip};
 
 /// The step and the error number of a refused request.
@@ -101,6 +104,72 @@ fn interfaces_are_opened_each_time() {
     assert_eq!(promiscuity().as_deref(), Some("1"), "the launcher keeps the last one");
     client.close(PortDevice::Interface("left".into())).expect("an answer");
     assert_eq!(promiscuity().as_deref(), Some("0"));
+}
+
+/// A tunnel from 127.0.0.1.
+fn tunnel(local: Option<&str>, remote: &str, vni: u32, kind: TunnelKind) -> PortDevice {
+    let ip = |text: &str| text.parse::<HostAddress>().expect("an address");
+    PortDevice::Tunnel(TunnelDevice { kind, local: local.map(ip), remote: ip(remote), udp_port: 4789, vni })
+}
+
+/// Opens a tunnel, and says whether it is the descriptor of one.
+fn opens(client: &mut Client, device: PortDevice) -> bool {
+    let PortDevice::Tunnel(TunnelDevice { udp_port, vni, .. }) = device else { return false };
+    let settings = OverlaySettings { encapsulation: Encapsulation::Vxlan, udp_port, vni, mtu: None };
+    let socket = client.open(device).expect("a socket");
+    OverlayPort::from_descriptor(socket, settings).is_ok()
+}
+
+#[test]
+fn tunnels_share_a_reserved_port() {
+    if !require(Capability::Root) {
+        return;
+    }
+    use TunnelKind::{Geneve, Vxlan};
+    let launcher = TestLauncher::start_in_own_network();
+    let mut client = launcher.connect();
+    assert_eq!(refusal(&mut client, tunnel(None, "127.0.0.2", 1, Vxlan)), (Step::FindRoute, 101));
+    assert!(launcher.ip("link set lo up").is_some());
+    let device = |vni| tunnel(None, "127.0.0.2", vni, Vxlan);
+    assert!(opens(&mut client, device(1)));
+    // The same again, another network, another remote end, and the local address by name.
+    assert!(opens(&mut client, device(1)) && opens(&mut client, device(2)));
+    assert!(opens(&mut client, tunnel(None, "127.0.0.3", 1, Vxlan)));
+    assert!(opens(&mut client, tunnel(Some("127.0.0.1"), "127.0.0.2", 3, Vxlan)));
+    // Another kind of tunnel cannot have the port, and neither can the kernel.
+    assert_eq!(refusal(&mut client, tunnel(None, "127.0.0.2", 4, Geneve)), (Step::ReservePort, 98));
+    let kernel = "link add vx type vxlan id 9 remote 127.0.0.2 dstport 4789";
+    if launcher.ip(kernel).is_none() {
+        return skip(Capability::Root, "a VXLAN device can't be made");
+    }
+    let comes_up = || launcher.ip("link set vx up").is_some();
+    assert!(!comes_up());
+    // The last tunnel frees the port.
+    for remaining in [device(1), device(2), tunnel(None, "127.0.0.3", 1, Vxlan)] {
+        client.close(remaining).expect("an answer");
+        assert!(!comes_up());
+    }
+    client.close(tunnel(Some("127.0.0.1"), "127.0.0.2", 3, Vxlan)).expect("an answer");
+    assert!(comes_up());
+    assert_eq!(refusal(&mut client, device(1)), (Step::ReservePort, 98));
+    assert_eq!(
+        refusal(&mut client, tunnel(Some("192.0.2.9"), "127.0.0.2", 1, Vxlan)),
+        (Step::ReservePort, 99)
+    );
+}
+
+#[test]
+fn the_filter_of_a_tunnel_cannot_be_removed() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_in_own_network();
+    assert!(launcher.ip("link set lo up").is_some());
+    let mut client = launcher.connect();
+    let socket = client.open(tunnel(None, "127.0.0.2", 1, TunnelKind::Vxlan)).expect("a socket");
+    // A program that accepts everything.
+    let error = attach_filter(&socket, [(6, 0, 0, u32::MAX)]).expect_err("a locked filter");
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod agent;
 mod devices;
 mod fabrics;
 mod service;
+mod sockets;
 mod spare;
 mod support;

@@ -3,8 +3,8 @@
 use ::model::{
     AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
     CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
-    InstanceStatus, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite,
-    ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
+    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
+    RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -385,6 +385,9 @@ pub struct PortStats {
     pub cost: Duration,
     /// Why the port is down; `None` if it works.
     pub fault: Option<String>,
+    /// Whether a peer is connected to the port, if it has a connection of its own.
+    #[serde(default)]
+    pub link: Option<LinkState>,
     /// What the port waits for, if it does, although it works.
     #[serde(default)]
     pub awaits: Option<String>,

@@ -8,6 +8,7 @@
 use super::ending::Ending;
 use super::refusal::Shortfall;
 use crate::StoreIdentity;
+use model::{HostAddress, TunnelKind};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -85,11 +86,36 @@ pub enum PortDevice {
     /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher
     /// keeps it until it is closed: each reply has the same file.
     Recording(PathBuf),
+    /// The socket of a tunnel: another one with each reply. The launcher keeps the UDP port reserved, as long as it keeps any
+    /// tunnel there.
+    Tunnel(TunnelDevice),
+    /// A Unix stream socket that listens at this path. The path must be absolute; a socket there at which no one listens is
+    /// replaced. The launcher keeps it until it is closed: each reply has the same socket.
+    StreamListener(PathBuf),
+    /// A connection to the vhost-user front end that listens at this path, which must be absolute: another one with each
+    /// reply. It is handed out when the front end has sent its first message, so that no other server is reached with the
+    /// launcher's privileges.
+    FrontEnd(PathBuf),
     /// The listening socket of a memif server. The path must be absolute. The launcher keeps it until it is closed: each reply has
     /// the same socket.
     MemifServer(PathBuf),
     /// A connection to the memif server that listens at this path, which must be absolute: another one with each reply.
     MemifClient(PathBuf),
+}
+
+/// A tunnel to another host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TunnelDevice {
+    /// The headers.
+    pub kind: TunnelKind,
+    /// The address of this host. `None`: the one that the host's routes choose.
+    pub local: Option<HostAddress>,
+    /// The address of the other host.
+    pub remote: HostAddress,
+    /// The UDP port of both hosts.
+    pub udp_port: u16,
+    /// The number of the virtual network: 24 bits.
+    pub vni: u32,
 }
 
 /// What a launcher answers.

@@ -49,6 +49,10 @@ pub enum Step {
     OpenReplay,
     /// Create a capture.
     CreateRecording,
+    /// Listen at a Unix socket.
+    ListenSocket,
+    /// Connect to a Unix socket.
+    ConnectSocket,
     /// Listen at the socket of a memif interface.
     ListenAtSocket,
     /// Connect to the socket of a memif interface.
@@ -85,6 +89,12 @@ pub enum Step {
     OpenFolder,
     /// Run fabrics as a user other than root.
     ChangeUser,
+    /// Find the address of this host for a tunnel.
+    FindRoute,
+    /// Reserve the UDP port of a tunnel.
+    ReservePort,
+    /// Open the socket of a tunnel.
+    OpenTunnel,
 }
 
 impl Shortfall {
@@ -128,8 +138,15 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Self::OpenTap => "open the tap device",
             Self::OpenInterface => "open the network interface",
+            Self::FindRoute => "find a route to the remote address",
+            Self::ReservePort => {
+                "reserve the UDP port of the tunnel, which another program or a kernel device may use"
+            }
+            Self::OpenTunnel => "open the socket of the tunnel",
             Self::OpenReplay => "open the capture",
             Self::CreateRecording => "create the capture",
+            Self::ListenSocket => "listen at the socket",
+            Self::ConnectSocket => "connect to the socket",
             Self::ListenAtSocket => "listen at the socket",
             Self::ConnectToSocket => "connect to the socket",
             Self::MakeChannel => "make a channel",

@@ -142,7 +142,8 @@ fn statistics() -> PortStats {
     let drops = BTreeMap::from([("full".to_string(), 3)]);
     let counters =
         Counters { received_packets: 1, received_bytes: 64, sent_packets: 2, sent_bytes: 128, drops };
-    PortStats { counters, cost: Duration::from_micros(7), fault: Some("down".into()), awaits: None }
+    let fault = Some("down".into());
+    PortStats { counters, cost: Duration::from_micros(7), fault, link: None, awaits: None }
 }
 
 fn runtime() -> BoxRuntime {

@@ -1,6 +1,6 @@
 //! A frame received from a packet socket.
 
-use super::offload::{HEADER, Offload};
+use super::offload::{HEADER, Offload, SegmentKind};
 use super::ring::{ADDRESS, Slot};
 
 /// Length of the two MAC addresses, and the offset at which a VLAN tag is inserted.
@@ -61,6 +61,13 @@ impl<'a> RxFrame<'a> {
             packet_type: address.sll_pkttype,
             time: (header.tp_sec.into(), header.tp_nsec),
         }
+    }
+
+    /// A TCP packet that is to be cut into segments with this many bytes of data. `transport` is the offset of its TCP header.
+    pub(crate) fn tcp(frame: &'a [u8], transport: usize, size: usize) -> RxFrame<'a> {
+        let segmentation = (size > 0).then_some((SegmentKind::Tcp, size));
+        let offload = Offload { checksum: Some((transport, 16)), segmentation };
+        RxFrame { frame, offload, ..RxFrame::default() }
     }
 
     /// The same frame with all its bytes, where the slot held only the first of them.

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::books::LinkBooks;
 use crate::silence::Progress;
+use reason::Reason;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -18,6 +19,19 @@ pub enum DriverError {
     Link(boundary::CorruptIndex),
     /// The capture file is damaged.
     Capture(capture::CaptureError),
+    /// The peer is gone, or violated its protocol.
+    Peer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The other end of a port that has a connection of its own to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// No peer is connected.
+    Waiting,
+    /// A peer is connected. No frames pass yet.
+    Connected,
+    /// Frames pass.
+    Up,
 }
 
 impl fmt::Display for DriverError {
@@ -27,6 +41,7 @@ impl fmt::Display for DriverError {
             Self::Box(_) => f.write_str("the box violated the ring protocol"),
             Self::Link(_) => f.write_str("the other side of the link violated the ring protocol"),
             Self::Capture(error) => error.fmt(f),
+            Self::Peer(error) => error.fmt(f),
         }
     }
 }
@@ -37,6 +52,7 @@ impl std::error::Error for DriverError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::Capture(error) => error.source(),
+            Self::Peer(error) => error.source(),
             Self::Box(fault) => Some(fault),
             Self::Link(index) => Some(index),
         }
@@ -56,13 +72,52 @@ pub struct Received {
     pub long: u64,
     /// Invalid descriptors.
     pub faulty: u64,
+    /// Frames that the driver refused for reasons of its own.
+    pub refused: Refused,
+}
+
+/// Reasons for which drivers refuse received frames, beside those that have a field in [`Received`].
+const REFUSALS: [Reason; 5] = [
+    Reason::BAD_CHECKSUM,
+    Reason::BAD_TUNNEL_HEADER,
+    Reason::CRITICAL_OPTION,
+    Reason::TUNNEL_CONTROL,
+    Reason::CONGESTION_MARK,
+];
+
+/// Numbers of refused frames by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused([u64; REFUSALS.len()]);
+
+impl Refused {
+    /// Counts a frame.
+    pub fn count(&mut self, reason: Reason) {
+        let index = REFUSALS.iter().position(|known| *known == reason);
+        debug_assert!(index.is_some(), "no driver refuses frames as {}", reason.name());
+        if let Some(count) = index.and_then(|index| self.0.get_mut(index)) {
+            *count += 1;
+        }
+    }
+
+    /// The frames of all reasons.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The numbers that are not 0.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
+        REFUSALS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
 }
 
 /// The frames that a driver sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of frames sent: a prefix of the given frames. For the rest there was no room, or the device is down.
+    /// The number of frames sent: a prefix of the given frames, without those that were too big. For the rest there was no
+    /// room, or the device is down.
     pub frames: u64,
+    /// Frames that were dropped because they are longer than the MTU of the path.
+    pub too_big: u64,
     /// Bytes of the sent frames.
     pub bytes: u64,
     /// The device is down and accepts nothing until it is brought up again.
@@ -147,6 +202,11 @@ pub trait Driver: Send {
 
     /// What waits for the other end and what it took, if the driver knows.
     fn progress(&mut self) -> Option<Progress> {
+        None
+    }
+
+    /// Whether a peer is connected, if the driver has a connection to one.
+    fn link_state(&self) -> Option<LinkState> {
         None
     }
 
@@ -237,6 +297,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn progress(&mut self) -> Option<Progress> {
         (**self).progress()
+    }
+
+    fn link_state(&self) -> Option<LinkState> {
+        (**self).link_state()
     }
 
     fn waiting(&self) -> u64 {

@@ -8,20 +8,28 @@ pub(crate) mod kernel;
 mod link;
 mod memif;
 mod null;
+mod overlay;
 mod pcap;
+mod peer_memory;
 mod pipe;
 mod port_slot;
 mod sealed_memory;
 mod tap;
+mod vhost_user;
 
 pub use af_packet::AfPacket;
 pub use boxed::BoxPort;
-pub use contract::{Driver, DriverError, PeerState, Received, Sent};
+pub use contract::{Driver, DriverError, LinkState, PeerState, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};
 pub use link::{LinkError, LinkPort};
 pub use memif::{MemifError, MemifPort, MemifSettings};
 pub use null::Null;
+pub use overlay::{
+    Encapsulation, OverlayEnds, OverlayError, OverlayPort, OverlayReader, OverlaySettings, OverlayTunnel,
+    Read,
+};
 pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};
 pub use pipe::Pipe;
 pub use port_slot::PortSlot;
 pub use tap::Tap;
+pub use vhost_user::{VhostUser, VhostUserError};

@@ -4,7 +4,7 @@ use super::exchange::Exchange;
 use super::thread_of;
 use crate::books::{LinkBooks, PortBooks, SwitchBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, Null, PeerState};
+use crate::driver::{Driver, DriverError, LinkState, Null, PeerState};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::port::{PortId, PortSettings};
@@ -247,6 +247,11 @@ impl<F: Forward> Shards<F> {
     /// The descriptor of a port's device, if it must not be opened twice.
     pub fn device(&self, port: PortId) -> Option<BorrowedFd<'_>> {
         self.shards().find_map(|shard| shard.device(port))
+    }
+
+    /// Whether a peer is connected to a port, if its driver has a connection to one.
+    pub fn link_state(&self, port: PortId) -> Option<LinkState> {
+        self.shards().find_map(|shard| shard.link_state(port))
     }
 
     /// Time spent on a port.

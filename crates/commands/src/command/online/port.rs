@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::{PortDriver, PortName, RemoveQuery, SwitchDetail, SwitchName, SwitchPort, operation};
+use api::{LinkState, PortDriver, PortName, RemoveQuery, SwitchDetail, SwitchName, SwitchPort, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -199,13 +199,22 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
             format!("pcap {}", files.join(" "))
         }
         PortDriver::Memif { path, role, id, .. } => format!("memif {role} {path} {id}"),
+        PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
+            let tunnel = port.driver.tunnel();
+            tunnel.map_or_else(String::new, |tunnel| {
+                format!("{} {} vni {}", tunnel.kind, tunnel.remote, u32::from(tunnel.vni))
+            })
+        }
+        PortDriver::VhostUser { path, .. } => format!("vhost_user {path}"),
         PortDriver::Null {} => "null".into(),
         PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
     };
-    let driver = match &port.fault {
-        Some(fault) => format!("{driver} ({fault})"),
-        None => driver,
+    let driver = match (&port.fault, port.link) {
+        (Some(fault), _) => format!("{driver} ({fault})"),
+        (None, Some(LinkState::Waiting)) => format!("{driver} (no peer)"),
+        (None, Some(LinkState::Connected)) => format!("{driver} (not ready)"),
+        (None, Some(LinkState::Up) | None) => driver,
     };
     vec![
         switch.to_string(),

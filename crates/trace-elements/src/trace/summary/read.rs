@@ -102,7 +102,7 @@ impl Reader {
             self.notice(true, String::from("no contents specified"));
         }
         self.order = (0..self.fields.len()).collect();
-        self.order.sort_by_key(|index| self.fields[*index].order());
+        sorting::sort_by_key(&mut self.order, |index| self.fields[*index].order());
     }
 
     /// Sets the default addresses and ports: source, port, destination, port, optionally protocol.

@@ -1,0 +1,144 @@
+//! Ports for tunnels as a user adds them, against the kernel's VXLAN device in another network of the test. Needs root and
+//! `ip`; prints a note and skips without them.
+
+mod support;
+
+use std::net::UdpSocket;
+use std::process::Command;
+use support::Daemon;
+use support::network::Network;
+use test_support::{Capability, require};
+
+/// Sends pings through the tunnel. Returns whether all are answered.
+fn ping(network: &Network, words: &str) -> bool {
+    let words = format!("-q -n -w 10 {words}");
+    let run = || Command::new("ping").args(words.split(' ')).output().expect("ping is installed");
+    network.inside(run).status.success()
+}
+
+/// Two hosts, the second one with a device of the kernel for the network 42. The first one has the address 10.9.0.1 at the
+/// tap that the switch gets.
+fn hosts() -> [Network; 2] {
+    let [near, far] = [(); 2].map(|()| Network::new());
+    for network in [&near, &far] {
+        network.set("ipv6/conf/default/disable_ipv6", "1");
+    }
+    assert!(near.ip(&[
+        &format!("link add near type veth peer name far netns {}", far.path()),
+        "addr add 192.0.2.1/24 dev near",
+        "link set near up",
+        "tuntap add mode tap name tap0",
+        "addr add 10.9.0.1/24 dev tap0",
+    ]));
+    assert!(far.ip(&[
+        "addr add 192.0.2.2/24 dev far",
+        "link set far up",
+        "link add vx type vxlan id 42 local 192.0.2.2 remote 192.0.2.1 dstport 4789",
+        "addr add 10.9.0.2/24 dev vx",
+        "link set vx up",
+    ]));
+    [near, far]
+}
+
+#[test]
+fn a_user_connects_hosts_by_tunnels() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let [near, far] = hosts();
+    let daemon = near.inside(|| Daemon::start("tunnels"));
+    daemon.check(&["switch", "create", "lan"], 0, &[]);
+    daemon.check(&["port", "add", "lan", "tap0", "--driver", "tap"], 0, &[]);
+    assert!(near.ip(&["link set tap0 up"]));
+    let add = |name: &'static str, driver: &'static str, rest: &[&'static str]| {
+        [&["port", "add", "lan", name, "--driver", driver], rest].concat()
+    };
+    let tunnel =
+        |name, rest: &[&'static str]| add(name, "vxlan", &[&["--remote", "192.0.2.2"], rest].concat());
+    // What is impossible is refused, with what to do.
+    for (arguments, code, text) in [
+        (add("far", "vxlan", &["--vni", "42"]), 2, "a tunnel needs --remote ADDRESS and --vni N"),
+        (tunnel("far", &[]), 2, "a tunnel needs --remote ADDRESS and --vni N"),
+        (tunnel("far", &["--vni", "16777216"]), 2, "a VNI is a number from 0 to 16777215"),
+        (tunnel("far", &["--vni", "42", "--mtu", "9000"]), 2, "a switch has frames of 2048 bytes at most"),
+        (tunnel("far", &["--vni", "42", "--device", "eth0"]), 2, "the driver vxlan has no \"device\""),
+        (add("far", "geneve", &["--remote", "224.0.0.1", "--vni", "42"]), 2, "unicast, and not link-local"),
+        (add("far", "tap", &["--vni", "42"]), 2, "the driver tap has no \"vni\""),
+        (tunnel("far", &["--vni", "42", "--local", "::1"]), 2, "give two addresses of IPv4 or of IPv6"),
+        (tunnel("far", &["--vni", "42", "--mtu", "1451"]), 5, "leave room for 1450 bytes"),
+        (tunnel("far", &["--vni", "42", "--local", "192.0.2.9"]), 5, "Cannot assign requested address"),
+        (
+            add("far", "vxlan", &["--remote", "203.0.113.1", "--vni", "1"]),
+            5,
+            "find a route to the remote address",
+        ),
+    ] {
+        daemon.check(&arguments, code, &[text]);
+    }
+    daemon.check(&tunnel("far", &["--vni", "42"]), 0, &[]);
+    daemon.check(&["port", "ls", "lan"], 0, &["vxlan 192.0.2.2 vni 42"]);
+    assert!(ping(&near, "-c 3 10.9.0.2") && ping(&near, "-c 3 -M do -s 1422 10.9.0.2"));
+    // The same network a second time; another one at the same UDP port; one that has another kind of tunnel.
+    daemon.check(
+        &tunnel("again", &["--vni", "42"]),
+        5,
+        &["port lan/far has this device, file or tunnel already"],
+    );
+    daemon.check(&tunnel("other", &["--vni", "43", "--local", "192.0.2.1"]), 0, &[]);
+    let geneve = add("geneve", "geneve", &["--remote", "192.0.2.2", "--vni", "1", "--udp-port", "4789"]);
+    daemon.check(&geneve, 5, &["can't reserve the UDP port", "Address already in use"]);
+    // Longer packets are answered with the MTU, and what the other end may not send is counted.
+    assert!(!ping(&near, "-c 1 -M do -s 1423 10.9.0.2"));
+    let socket = far.inside(|| UdpSocket::bind("192.0.2.2:0").expect("a socket"));
+    // The flag for a VNI is missing.
+    let header = [0, 0, 0, 0, 0, 0, 42, 0];
+    for _ in 0..5 {
+        socket.send_to(&header, "192.0.2.1:4789").expect("a route");
+    }
+    daemon.until(&["port", "ls", "lan"], "bad_tunnel_header 5");
+    let ports = daemon.json(&["port", "ls", "lan"]).as_array().expect("ports").clone();
+    let drops = |name: &str| {
+        let port = ports.iter().find(|port| port["name"] == name).expect("the port");
+        let drops = port["drops"].as_object().expect("drops").clone();
+        drops.into_iter().filter(|(_, count)| *count != 0).collect::<serde_json::Map<_, _>>()
+    };
+    let expected = serde_json::json!({ "bad_tunnel_header": 5, "too_big": 1 });
+    assert_eq!(serde_json::Value::from(drops("far")), expected);
+    assert!(drops("tap0").is_empty());
+    let metrics = daemon.metrics();
+    for (reason, count) in [("bad_tunnel_header", 5), ("too_big", 1)] {
+        let is_it = |line: &str| line.starts_with("clickbox_switch_dropped_packets") && line.contains(reason);
+        let found = metrics.lines().find(|line| is_it(line)).unwrap_or_else(|| panic!("{reason}: {metrics}"));
+        assert!(found.ends_with(&format!(" {count}")), "{found}");
+    }
+    daemon.check(&["account"], 0, &["switch lan"]);
+    // The port works again after its path was gone.
+    assert!(near.ip(&["link set near down"]));
+    assert!(!ping(&near, "-c 1 -W 1 10.9.0.2"));
+    assert!(near.ip(&["link set near up"]));
+    assert!(ping(&near, "-c 2 10.9.0.2"));
+    daemon.check(&["port", "rm", "lan", "far"], 0, &[]);
+    daemon.check(&["port", "rm", "lan", "other"], 0, &[]);
+    assert!(near.ip(&["link add vx type vxlan id 9 remote 192.0.2.2 dstport 4789", "link set vx up"]));
+    daemon.check(&tunnel("far", &["--vni", "42"]), 5, &["which another program or a kernel device may use"]);
+}
+
+/// A tunnel of a stack passes packets again after the fabric was killed.
+#[test]
+fn a_tunnel_of_a_stack_outlives_its_fabric() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let [near, _far] = hosts();
+    let daemon = near.inside(|| Daemon::start("tunnels-stack"));
+    let stack = "name = \"site\"\n[switches.lan.ports]\ntap0 = { driver = \"tap\" }\n\
+                 far = { driver = \"vxlan\", remote = \"192.0.2.2\", local = \"192.0.2.1\", vni = 42, mtu = 1400 }\n";
+    let path = daemon.file("site.toml", stack);
+    daemon.check(&["up", &path], 0, &[]);
+    assert!(near.ip(&["link set tap0 up"]));
+    assert!(ping(&near, "-c 2 -M do -s 1372 10.9.0.2") && !ping(&near, "-c 1 -M do -s 1373 10.9.0.2"));
+    daemon.check(&["fabric", "restart", "--force"], 0, &[]);
+    assert!(near.ip(&["link set tap0 up"]));
+    assert!(ping(&near, "-c 2 10.9.0.2"));
+    daemon.check(&["down", "site"], 0, &[]);
+}

@@ -1,0 +1,179 @@
+//! Virtual machines at the switches of a daemon, whose front ends are in the test: the launcher, the confined fabric, and
+//! reconnections of either side.
+
+#[allow(dead_code, unreachable_pub, reason = "the tests of the driver use more of it")]
+#[path = "../../switch/tests/vhost_user/front_end.rs"]
+mod front_end;
+mod support;
+
+use front_end::{FrontEnd, RECEIVE, SIZE, TRANSMIT, USUAL};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+use support::TIMEOUT;
+use support::planes::{Planes, until};
+
+/// Does the handshake, as a virtual machine does: it waits for each answer.
+fn shake_hands(front_end: &FrontEnd) {
+    for message in front_end.handshake() {
+        front_end.send(&message);
+        if matches!(message.0, 1 | 15) {
+            until("an answer", || front_end.answer().is_some_and(|(request, _)| request == message.0));
+        }
+    }
+}
+
+/// A machine that connects to a port that listens, with buffers for frames.
+fn connect(planes: &Planes, socket: &str) -> FrontEnd {
+    let stream = UnixStream::connect(planes.path(socket)).expect("the port listens");
+    let mut front_end = FrontEnd::new(stream, USUAL);
+    shake_hands(&front_end);
+    add_buffers(&mut front_end);
+    front_end
+}
+
+fn add_buffers(front_end: &mut FrontEnd) {
+    while front_end.available[RECEIVE].wrapping_sub(front_end.used[RECEIVE]) < SIZE / 2 {
+        front_end.add_buffer(2060);
+    }
+}
+
+/// A frame between two stations.
+fn frame(to: u8, from: u8) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5]);
+    frame
+}
+
+/// Sends a frame, and wakes the switch.
+fn transmit(front_end: &mut FrontEnd, frame: &[u8]) {
+    front_end.transmit(frame);
+    rustix::io::write(&front_end.kicks[TRANSMIT], &1u64.to_ne_bytes()).expect("a kick");
+}
+
+/// Sends a frame from one machine until the other one has it.
+fn pass(from: &mut FrontEnd, to: &mut FrontEnd, frame: &[u8]) {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        add_buffers(to);
+        transmit(from, frame);
+        std::thread::sleep(Duration::from_millis(10));
+        from.take_used(TRANSMIT);
+        if to.received().iter().any(|received| received == frame) {
+            return;
+        }
+        assert!(Instant::now() < end, "the frame did not arrive");
+    }
+}
+
+/// The port's JSON.
+fn port(planes: &Planes, name: &str) -> serde_json::Value {
+    let ports = planes.json(&["port", "ls", "lan"]);
+    let found = ports.as_array().into_iter().flatten().find(|port| port["name"] == name);
+    found.expect("the port").clone()
+}
+
+fn add(planes: &Planes, name: &str, options: &[&str]) {
+    let path = planes.path(name);
+    let arguments = ["port", "add", "lan", name, "--driver", "vhost_user", "--path", &path];
+    planes.check(&[&arguments, options].concat(), 0, &[]);
+}
+
+#[test]
+fn virtual_machines_are_members_of_a_switch() {
+    let planes = Planes::new("machines");
+    let mut daemon = planes.start();
+    planes.check(&["switch", "create", "lan"], 0, &[]);
+    planes.check(&["port", "add", "lan", "x", "--driver", "vhost_user"], 2, &["--path"]);
+    planes.check(&["port", "add", "lan", "x", "--driver", "null", "--path", "/x"], 2, &["has no \"path\""]);
+    for name in ["one", "two"] {
+        add(&planes, name, &[]);
+        assert_eq!(port(&planes, name)["link"], "waiting");
+    }
+    planes.check(&["port", "ls", "lan"], 0, &["(no peer)"]);
+    let path = planes.path("one");
+    let arguments = ["port", "add", "lan", "three", "--driver", "vhost_user", "--path", &path];
+    planes.check(&arguments, 5, &["has this device or file already"]);
+
+    let (mut one, mut two) = (connect(&planes, "one"), connect(&planes, "two"));
+    until("the rings", || port(&planes, "one")["link"] == "up" && port(&planes, "two")["link"] == "up");
+    pass(&mut one, &mut two, &frame(2, 1));
+    pass(&mut two, &mut one, &frame(1, 2));
+
+    // A machine that truncates its memory under traffic loses its connection. The fabric and the others go on.
+    let fabric = planes.fabric();
+    one.memory.set_len(0).expect("a truncation");
+    transmit(&mut two, &frame(1, 2));
+    rustix::io::write(&one.kicks[TRANSMIT], &1u64.to_ne_bytes()).expect("a kick");
+    until("the end of the connection", || one.is_closed());
+    let mut one = connect(&planes, "one");
+    pass(&mut one, &mut two, &frame(2, 1));
+    assert_eq!(planes.fabric(), fabric, "the fabric is the same");
+
+    // A machine that vanishes, and comes back.
+    drop(one);
+    until("the end of the link", || port(&planes, "one")["link"] == "waiting");
+    let mut one = connect(&planes, "one");
+    pass(&mut one, &mut two, &frame(2, 1));
+
+    // The fabric vanishes: the guests go on at its successor.
+    let pid = Pid::from_raw(fabric.expect("a fabric").cast_signed()).expect("a process");
+    kill_process(pid, Signal::KILL).expect("a signal");
+    until("the end of the connections", || one.is_closed() && two.is_closed());
+    let again = |end: FrontEnd, name: &str| {
+        let mut stream = None;
+        until("another fabric", || {
+            stream = UnixStream::connect(planes.path(name)).ok();
+            stream.is_some()
+        });
+        let end = end.reconnected(stream.expect("a connection"));
+        shake_hands(&end);
+        end
+    };
+    (one, two) = (again(one, "one"), again(two, "two"));
+    pass(&mut one, &mut two, &frame(2, 1));
+
+    // A port that is removed leaves no socket.
+    planes.check(&["port", "rm", "lan", "one"], 0, &[]);
+    assert!(!std::path::Path::new(&planes.path("one")).exists());
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    assert!(daemon.wait().expect("an end").success());
+}
+
+#[test]
+fn a_port_of_a_virtual_machine_waits_for_it() {
+    let planes = Planes::new("machine-client");
+    let mut daemon = planes.start();
+    planes.check(&["switch", "create", "lan"], 0, &[]);
+    add(&planes, "vm", &["--role", "client"]);
+    add(&planes, "two", &[]);
+    until("a fault", || {
+        port(&planes, "vm")["fault"].as_str().is_some_and(|text| text.contains("no front end"))
+    });
+    let listener = UnixListener::bind(planes.path("vm")).expect("a socket");
+    listener.set_nonblocking(true).expect("a socket");
+    let accept = || {
+        let mut stream = None;
+        until("a connection", || {
+            stream = listener.accept().ok();
+            stream.is_some()
+        });
+        stream.expect("a connection").0
+    };
+    let mut two = connect(&planes, "two");
+    let mut vm = FrontEnd::new(accept(), USUAL);
+    for _ in 0..3 {
+        shake_hands(&vm);
+        add_buffers(&mut vm);
+        until("the rings", || port(&planes, "vm")["link"] == "up");
+        assert_eq!(port(&planes, "vm")["fault"], serde_json::Value::Null);
+        pass(&mut vm, &mut two, &frame(2, 1));
+        pass(&mut two, &mut vm, &frame(1, 2));
+        // The machine is killed, and started again.
+        vm.socket.shutdown(std::net::Shutdown::Both).expect("the end");
+        let stream = accept();
+        vm = vm.reconnected(stream);
+    }
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    assert!(daemon.wait().expect("an end").success());
+}

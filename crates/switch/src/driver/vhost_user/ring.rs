@@ -1,0 +1,355 @@
+//! A split ring of a peer: a table of descriptors, the list of those that the peer has made available, and the list of
+//! those that the switch has used.
+//!
+//! The switch walks the ring by itself and in order, so what it has used is always a prefix of what it has taken: the
+//! index of the one is that of the other between two calls. It publishes the index once a call.
+
+use super::error::VhostUserError;
+use super::memory::{Descriptor, GuestMemory, RingPart};
+use super::messages::RingPlace;
+use crate::batch::{Batch, MAX_FRAME};
+use crate::driver::contract::{Received, Sent};
+use std::sync::atomic::{Ordering, fence};
+
+/// Maximum number of descriptors of a ring, by the standard.
+const MAX_SIZE: u32 = 32768;
+/// Maximum number of buffers for one frame to the peer. A peer with buffers of a few bytes could otherwise make each frame
+/// cost as much as hundreds.
+const MAX_SEGMENTS: usize = 64;
+
+/// Flags of descriptors.
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+/// The flag of each list by which its writer says that it wants no notifications.
+const QUIET: u16 = 1;
+
+/// Bytes of the longest header before a frame.
+const MAX_HEADER: usize = 12;
+/// How far ahead frames are fetched from memory.
+const AHEAD: u16 = 8;
+
+/// What was agreed on about rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RingFeatures {
+    /// Bytes of the header before each frame.
+    pub(super) header: usize,
+    /// A frame to the peer may take several buffers.
+    pub(super) is_mergeable: bool,
+    /// Notifications are asked for by index.
+    pub(super) by_index: bool,
+}
+
+/// A ring.
+#[derive(Debug)]
+pub(super) struct Ring {
+    table: RingPart,
+    available: RingPart,
+    used: RingPart,
+    /// The number of descriptors, less one: a power of two.
+    mask: u16,
+    /// The index of the next entry to take, which is that of the next one to use.
+    next: u16,
+    /// The index that was last published.
+    published: u16,
+    features: RingFeatures,
+}
+
+/// Whether a ring can have this number of descriptors.
+pub(super) fn is_size(size: u32) -> bool {
+    size.is_power_of_two() && size <= MAX_SIZE
+}
+
+impl Ring {
+    /// The ring at a place in the memory. It goes on after the last entry that the peer was shown as used: entries that an
+    /// earlier back end had taken, and lost, are taken again.
+    pub(super) fn new(
+        memory: &GuestMemory,
+        place: &RingPlace,
+        size: u16,
+        features: RingFeatures,
+    ) -> Result<Self, VhostUserError> {
+        let count = usize::from(size);
+        let part = |address, length, align| {
+            memory.ring_part(address, length, align).ok_or(VhostUserError::RingAddress)
+        };
+        // Each list ends with the index by which the other side asks for notifications.
+        let (table, available) =
+            (part(place.descriptors, count * 16, 16)?, part(place.available, 6 + count * 2, 2)?);
+        let used = part(place.used, 6 + count * 8, 4)?;
+        let next = used.half(2).load(Ordering::Acquire);
+        let mut ring = Self { table, available, used, mask: size - 1, next, published: next, features };
+        ring.be_quiet();
+        Ok(ring)
+    }
+
+    /// The index of the next entry, for the peer.
+    pub(super) fn next(&self) -> u16 {
+        self.next
+    }
+
+    /// The number of descriptors.
+    fn size(&self) -> u16 {
+        self.mask + 1
+    }
+
+    /// The number of entries that the peer has made available.
+    #[inline(always)]
+    fn waiting(&self) -> Result<u16, VhostUserError> {
+        match self.available.half(2).load(Ordering::Acquire).wrapping_sub(self.next) {
+            waiting if waiting <= self.size() => Ok(waiting),
+            _ => Err(VhostUserError::RingIndex),
+        }
+    }
+
+    /// Whether the peer has made anything available. An invalid index counts: its use reports it.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.available.half(2).load(Ordering::Relaxed) != self.next
+    }
+
+    /// Whether the peer has made less than a quarter of the ring available.
+    pub(super) fn is_crowded(&self) -> bool {
+        let mark = self.size() / 4;
+        self.waiting().is_ok_and(|waiting| waiting < mark)
+    }
+
+    /// The number of the first descriptor of the entry with an index.
+    #[inline(always)]
+    fn head(&self, index: u16) -> u16 {
+        self.available.half(4 + usize::from(index & self.mask) * 2).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn descriptor(&self, number: u16) -> Result<Descriptor, VhostUserError> {
+        if number > self.mask {
+            return Err(VhostUserError::Descriptor);
+        }
+        Ok(self.table.descriptor(number))
+    }
+
+    /// Notes that an entry is used. [`publish`](Self::publish) lets the peer see it.
+    #[inline(always)]
+    fn put_used(&mut self, head: u16, length: u32) {
+        let at = 4 + usize::from(self.next & self.mask) * 8;
+        self.used.word(at).store(head.into(), Ordering::Relaxed);
+        self.used.word(at + 4).store(length, Ordering::Relaxed);
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Lets the peer see what was used. Returns whether it wants to be notified.
+    #[inline]
+    fn publish(&mut self) -> bool {
+        if self.next == self.published {
+            return false;
+        }
+        self.used.half(2).store(self.next, Ordering::Release);
+        let before = std::mem::replace(&mut self.published, self.next);
+        // The peer asks for notifications, and then looks at the index.
+        fence(Ordering::SeqCst);
+        if self.features.by_index {
+            let wanted = self.available.half(4 + usize::from(self.size()) * 2).load(Ordering::Relaxed);
+            let passed = self.next.wrapping_sub(wanted).wrapping_sub(1);
+            return passed < self.next.wrapping_sub(before);
+        }
+        self.available.half(0).load(Ordering::Relaxed) & QUIET == 0
+    }
+
+    /// Asks for a notification. Returns whether nothing is available now: only then it will come.
+    pub(super) fn ask_to_be_woken(&mut self) -> bool {
+        if self.features.by_index {
+            self.used.half(4 + usize::from(self.size()) * 8).store(self.next, Ordering::Relaxed);
+        } else {
+            self.used.half(0).store(0, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        !self.is_ready()
+    }
+
+    /// Asks for no notifications.
+    pub(super) fn be_quiet(&mut self) {
+        if !self.features.by_index {
+            self.used.half(0).store(QUIET, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes frames from the peer, as many as the batch has room for. Returns whether the peer wants to be notified.
+    pub(super) fn receive(
+        &mut self,
+        memory: &GuestMemory,
+        batch: &mut Batch,
+        received: &mut Received,
+    ) -> Result<bool, VhostUserError> {
+        let count = usize::from(self.waiting()?).min(batch.room());
+        for at in 0..count {
+            if at + usize::from(AHEAD) < count {
+                let coming = self.head(self.next.wrapping_add(AHEAD)) & self.mask;
+                memory.prefetch(self.table.descriptor(coming).address);
+            }
+            let head = self.head(self.next);
+            let first = self.descriptor(head)?;
+            match self.take(memory, first, batch)? {
+                length if length < self.features.header => received.faulty += 1,
+                length if length > self.features.header + MAX_FRAME => received.long += 1,
+                length => batch.commit(length - self.features.header),
+            }
+            self.put_used(head, 0);
+        }
+        Ok(self.publish())
+    }
+
+    /// Copies the frame of a chain of descriptors into the batch's space, without its header. Returns the length of
+    /// the chain, of which no more than a frame is copied.
+    #[inline(always)]
+    fn take(
+        &self,
+        memory: &GuestMemory,
+        first: Descriptor,
+        batch: &mut Batch,
+    ) -> Result<usize, VhostUserError> {
+        let Some(space) = batch.space() else { return Err(VhostUserError::RingIndex) };
+        let header = self.features.header;
+        let (mut descriptor, mut length) = (first, 0usize);
+        // A chain cannot be longer than the table, unless it is a loop.
+        for _ in 0..self.size() {
+            let Descriptor { address, length: piece, flags, next } = descriptor;
+            if flags & (WRITE | INDIRECT) != 0 {
+                return Err(VhostUserError::Descriptor);
+            }
+            let piece = piece as usize;
+            // What of the piece belongs to the header, and is not read.
+            let skipped = header.saturating_sub(length).min(piece);
+            let start = length.saturating_sub(header);
+            let address = address.wrapping_add(skipped as u64);
+            if let Some(room) = space.get_mut(start..) {
+                let copied = (piece - skipped).min(room.len());
+                if let Some(into) = room.get_mut(..copied)
+                    && !memory.read(address, into)
+                {
+                    return Err(VhostUserError::Address);
+                }
+            }
+            length = length.saturating_add(piece);
+            if flags & NEXT == 0 {
+                return Ok(length);
+            }
+            descriptor = self.descriptor(next)?;
+        }
+        Err(VhostUserError::Descriptor)
+    }
+
+    /// Gives frames to the peer, as many as it has buffers for. Returns whether the peer wants to be notified.
+    pub(super) fn send(
+        &mut self,
+        memory: &GuestMemory,
+        batch: &Batch,
+        frames: &[u32],
+        sent: &mut Sent,
+    ) -> Result<bool, VhostUserError> {
+        let mut waiting = self.waiting()?;
+        for number in frames {
+            let Some(frame) = batch.frame(*number as usize) else { continue };
+            if waiting == 0 {
+                break;
+            }
+            if waiting > AHEAD {
+                let coming = self.head(self.next.wrapping_add(AHEAD)) & self.mask;
+                memory.prefetch(self.table.descriptor(coming).address);
+            }
+            let head = self.head(self.next);
+            let first = self.descriptor(head)?;
+            let length = self.features.header + frame.len();
+            // Most peers have one buffer for a frame.
+            let taken = if first.flags & (NEXT | INDIRECT) == 0 && first.length as usize >= length {
+                self.put_whole(memory, head, first, frame)?;
+                1
+            } else {
+                self.put_pieces(memory, waiting, frame)?
+            };
+            if taken == 0 {
+                break;
+            }
+            waiting -= taken;
+            sent.frames += 1;
+            sent.bytes += frame.len() as u64;
+        }
+        sent.is_crowded = waiting < self.size() / 4;
+        Ok(self.publish())
+    }
+
+    /// Puts a frame into one buffer, which is long enough.
+    #[inline(always)]
+    fn put_whole(
+        &mut self,
+        memory: &GuestMemory,
+        head: u16,
+        buffer: Descriptor,
+        frame: &[u8],
+    ) -> Result<(), VhostUserError> {
+        if buffer.flags & WRITE == 0 {
+            return Err(VhostUserError::Descriptor);
+        }
+        let header = self.header(1);
+        let header = header.get(..self.features.header).unwrap_or_default();
+        if !memory.write(buffer.address, header, frame) {
+            return Err(VhostUserError::Address);
+        }
+        self.put_used(head, (header.len() + frame.len()) as u32);
+        Ok(())
+    }
+
+    /// Puts a frame into as many buffers as it takes. Returns the number of entries; 0 if there are not enough.
+    #[cold]
+    fn put_pieces(
+        &mut self,
+        memory: &GuestMemory,
+        waiting: u16,
+        frame: &[u8],
+    ) -> Result<u16, VhostUserError> {
+        let length = self.features.header + frame.len();
+        // Each entry with the room in it, and each of their buffers.
+        let (mut entries, mut buffers) = (Vec::new(), Vec::new());
+        let mut room = 0;
+        while room < length {
+            let taken = entries.len() as u16;
+            if taken == waiting || (taken > 0 && !self.features.is_mergeable) {
+                return Ok(0);
+            }
+            let head = self.head(self.next.wrapping_add(taken));
+            let before = room;
+            let mut descriptor = self.descriptor(head)?;
+            loop {
+                if descriptor.flags & (WRITE | INDIRECT) != WRITE || buffers.len() == MAX_SEGMENTS {
+                    return Err(VhostUserError::Descriptor);
+                }
+                let piece = (descriptor.length as usize).min(length - room);
+                buffers.push((descriptor.address, piece));
+                room += piece;
+                if descriptor.flags & NEXT == 0 || room == length {
+                    break;
+                }
+                descriptor = self.descriptor(descriptor.next)?;
+            }
+            entries.push((head, (room - before) as u32));
+        }
+        let header = self.header(entries.len() as u16);
+        let mut rest = [header.get(..self.features.header).unwrap_or_default(), frame].concat();
+        for (address, length) in buffers {
+            let piece: Vec<u8> = rest.drain(..length).collect();
+            if !memory.write(address, &[], &piece) {
+                return Err(VhostUserError::Address);
+            }
+        }
+        for (head, length) in &entries {
+            self.put_used(*head, *length);
+        }
+        Ok(entries.len() as u16)
+    }
+
+    /// The header of a frame: all zeros, but for the number of buffers.
+    #[inline(always)]
+    fn header(&self, buffers: u16) -> [u8; MAX_HEADER] {
+        let [low, high] = buffers.to_le_bytes();
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, low, high]
+    }
+}
