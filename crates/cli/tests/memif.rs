@@ -40,14 +40,14 @@ fn two_switches_are_joined_by_a_memif() {
     for round in 1..=3u64 {
         daemon.check(&join("right", "server"), 0, &["no client is connected"]);
         wait("both ends are connected", || {
-            ["left", "right"].iter().all(|switch| port(&daemon, switch, "memif")["fault"].is_null())
+            ["left", "right"].iter().all(|switch| port(&daemon, switch, "memif")["link"] == "up")
         });
         // Both ends of one socket can't be servers.
         if round == 1 {
             let other = join("left", "server").map(|word| if word == "memif" { "other" } else { word });
             let mut other = other.to_vec();
             other[5] = "memif";
-            daemon.check(&other, 5, &["has this device or file already"]);
+            daemon.check(&other, 5, &["has this device, file or tunnel already"]);
         }
         let name = format!("in{round}");
         daemon.check(&["port", "add", "left", &name, "--driver", "pcap", "--read", capture], 0, &[]);

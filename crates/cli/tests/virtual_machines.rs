@@ -90,10 +90,10 @@ fn virtual_machines_are_members_of_a_switch() {
         add(&planes, name, &[]);
         assert_eq!(port(&planes, name)["link"], "waiting");
     }
-    planes.check(&["port", "ls", "lan"], 0, &["(no peer)"]);
+    planes.check(&["port", "ls", "lan"], 0, &["(waiting: no front end is connected)"]);
     let path = planes.path("one");
     let arguments = ["port", "add", "lan", "three", "--driver", "vhost_user", "--path", &path];
-    planes.check(&arguments, 5, &["has this device or file already"]);
+    planes.check(&arguments, 5, &["has this device, file or tunnel already"]);
 
     let (mut one, mut two) = (connect(&planes, "one"), connect(&planes, "two"));
     until("the rings", || port(&planes, "one")["link"] == "up" && port(&planes, "two")["link"] == "up");
@@ -148,7 +148,7 @@ fn a_port_of_a_virtual_machine_waits_for_it() {
     add(&planes, "vm", &["--role", "client"]);
     add(&planes, "two", &[]);
     until("a fault", || {
-        port(&planes, "vm")["fault"].as_str().is_some_and(|text| text.contains("no front end"))
+        port(&planes, "vm")["fault"].as_str().is_some_and(|text| text.contains("can't connect to the socket"))
     });
     let listener = UnixListener::bind(planes.path("vm")).expect("a socket");
     listener.set_nonblocking(true).expect("a socket");

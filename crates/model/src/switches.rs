@@ -460,6 +460,9 @@ pub struct SwitchPort {
     /// Whether a peer is connected to the port. Absent for ports without a connection of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkState>,
+    /// What the port waits for, although it works. Absent if it waits for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<String>,
     /// Traffic through the port.
     pub traffic: Traffic,
     /// Current rates.

@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
-use crate::driver::{Driver, DriverError, LinkState, PeerState, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::silence::Progress;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
@@ -214,10 +214,6 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn take_missed(&mut self) -> u64 {
         self.driver.take_missed()
-    }
-
-    fn peer(&self) -> Option<PeerState> {
-        self.driver.peer()
     }
 
     fn take_lost(&mut self) -> u64 {

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, LinkState, PeerState, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
@@ -265,7 +265,7 @@ impl<F: Forward> SwitchRunner<F> {
         self.slots.get(usize::from(port.0))?.as_ref()?.driver.device()
     }
 
-    /// Whether a peer is connected to a port, if its driver has a connection to one.
+    /// The connection of a port to the process at its other end, if that comes and goes.
     pub fn link_state(&self, port: PortId) -> Option<LinkState> {
         let slot = self.slots.get(usize::from(port.0))?.as_ref()?;
         slot.driver.link_state().filter(|_| slot.down.is_none())
@@ -279,11 +279,6 @@ impl<F: Forward> SwitchRunner<F> {
     /// Why a port is down, if it is.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
         self.slots.get(usize::from(port.0))?.as_ref()?.down.as_ref()
-    }
-
-    /// The process at the other end of a port, if its driver has one that comes and goes.
-    pub fn peer(&self, port: PortId) -> Option<PeerState> {
-        self.slots.get(usize::from(port.0))?.as_ref()?.driver.peer()
     }
 
     /// Nanoseconds since the runner was created.
@@ -351,10 +346,8 @@ impl<F: Forward> SwitchRunner<F> {
                 refused.iter().for_each(|(reason, frames)| self.switch.lost(port, reason, frames));
             }
             Err(error) => {
-                // A peer that is gone took no frame with it.
-                let faulty = u64::from(!matches!(error, DriverError::Peer(_)));
-                source.came += faulty;
-                self.switch.lost(port, Reason::FAULTY, faulty);
+                source.came += 1;
+                self.switch.lost(port, Reason::FAULTY, 1);
                 self.switch.flush_port(port);
                 source.down = Some(error);
             }

@@ -2,7 +2,9 @@
 
 use super::state::Supervisor;
 use crate::fabric::Devices;
-use api::{AddPort, EventKind, PortDriver, PortName, SocketRole, Subject, SwitchName, with_causes};
+use api::{
+    AddPort, EventKind, LinkState, PortDriver, PortName, SocketRole, Subject, SwitchName, with_causes,
+};
 use protocol::fabric::{PortStats, TrafficSnapshot, orders};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
@@ -24,6 +26,11 @@ pub(super) fn is_awaited(driver: &PortDriver) -> bool {
         PortDriver::Memif { role: SocketRole::Client, .. }
             | PortDriver::VhostUser { role: SocketRole::Client, .. }
     )
+}
+
+/// Whether a port works because its peer is connected.
+pub(super) fn is_connected(stats: &PortStats) -> bool {
+    stats.fault.is_none() && matches!(stats.link, Some(LinkState::Connected | LinkState::Up))
 }
 
 impl Supervisor {
@@ -51,7 +58,10 @@ impl Supervisor {
             definitions.iter().find(|(name, definition)| name == switch && definition.name == *port)
         };
         for (switch, port, why) in ports.filter(|(switch, port, _)| find(switch, port).is_some()) {
-            self.fail(switch, port, why);
+            // The reason why a port can't be reopened is better known below.
+            if !self.0.faults().contains_key(&(switch.clone(), port.clone())) {
+                self.fail(switch, port, why);
+            }
         }
         let stats = |(switch, port): &(SwitchName, PortName)| snapshot.switches.get(switch)?.get(port);
         let recovered = |key: &(SwitchName, PortName)| {
@@ -66,12 +76,8 @@ impl Supervisor {
                 self.0.faults().remove(&key);
                 continue;
             };
-            // A port whose peer comes and goes works when the peer is connected.
-            let found = stats(&key).filter(|_| is_awaited(&port.driver));
-            if let Some(PortStats { fault: None, awaits, .. }) = found {
-                if awaits.is_none() {
-                    recovered(&key);
-                }
+            if stats(&key).is_some_and(is_connected) {
+                recovered(&key);
                 continue;
             }
             // The device is another one than before, although it has the same name. A socket that listens is the same.
@@ -86,9 +92,12 @@ impl Supervisor {
                 }
             };
             let order = orders::ReopenPort { switch: switch.clone(), port: port.clone() };
-            let reopened = self.0.fabrics.ask_with(order, &devices.descriptors());
-            if reopened.is_ok() && !is_awaited(&port.driver) {
-                recovered(&key);
+            let is_reopened = self.0.fabrics.ask_with(order, &devices.descriptors()).is_ok();
+            match stats(&key).and_then(|stats| stats.fault.clone()).filter(|_| is_awaited(&port.driver)) {
+                // The next look shows whether its peer stays.
+                Some(why) => self.fail(switch, &port.name, why),
+                None if is_reopened && !is_awaited(&port.driver) => recovered(&key),
+                None => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::flows::{FlowChanges, check_flows};
 use super::operation::Operation;
-use super::port_recovery::is_awaited;
+use super::port_recovery::{is_awaited, is_connected};
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
@@ -705,8 +705,10 @@ impl Supervisor {
             let key = (name.clone(), port.clone());
             let fault = self.0.faults().get(&key).cloned();
             SwitchPort {
+                // A peer that is connected speaks for itself, although its recovery is not recorded yet.
+                fault: fault.filter(|_| !is_connected(stats)).or_else(|| stats.fault.clone()),
                 link: stats.link,
-                fault: fault.or_else(|| stats.fault.clone()).or_else(|| stats.awaits.clone()),
+                awaits: stats.awaits.clone(),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
                 drops: stats.counters.drops.clone(),

@@ -32,7 +32,7 @@ pub(crate) fn adopt(
             Box::new(port.map_err(|error| PortError::Device(error.into()))?)
         }
         PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
-            Box::new(VhostUser::absent().map_err(|error| PortError::Device(error.into()))?)
+            Box::new(VhostUser::unconnected().map_err(|error| PortError::Device(error.into()))?)
         }
         _ if has_none => placeholder(),
         PortDriver::Tap { .. } => Box::new(

@@ -5,7 +5,7 @@ use super::pairs::{PairSlots, captured};
 use super::records::{
     AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
 };
-use super::traffic::{link, reported};
+use super::traffic::{reported, with_link};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use model::{
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use switch::driver::{PeerState, Pipe};
+use switch::driver::Pipe;
 use switch::{
     Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId, PortSettings,
     RateLimit, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
@@ -545,13 +545,8 @@ impl Network {
             let counters = reported(&runner.counters(entry.id).unwrap_or_default());
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
-            let (fault, awaits) = match (fault, runner.peer(entry.id)) {
-                (None, Some(PeerState::Gone(why))) => (Some(why), None),
-                (None, Some(PeerState::Awaited(why))) => (None, Some(why)),
-                (fault, _) => (fault, None),
-            };
-            let link = runner.link_state(entry.id).map(link);
-            (name.clone(), PortStats { counters, cost, fault, link, awaits })
+            let stats = PortStats { counters, cost, fault, ..PortStats::default() };
+            (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };
         record.ports.iter().map(look).collect()
     }

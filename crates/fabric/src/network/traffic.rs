@@ -4,7 +4,7 @@ use super::attach::Network;
 use super::records::Endpoint;
 use model::{LinkState, SwitchName, with_causes};
 use protocol::fabric::{Counters, PortStats, TrafficSnapshot};
-use switch::{REASONS, Reason};
+use switch::{REASONS, Reason, driver};
 
 impl Network {
     /// Reads the statistics of all ports.
@@ -29,8 +29,7 @@ impl Network {
                         counters: reported(&pipe.side_counters(*side)),
                         cost: pipe.cost(*side),
                         fault: pipe.down().map(|fault| with_causes(&fault)),
-                        link: None,
-                        awaits: None,
+                        ..PortStats::default()
                     };
                     Some(&mut of_pipe)
                 }
@@ -45,13 +44,20 @@ impl Network {
     }
 }
 
-/// The state of a link as the protocol carries it.
-pub(super) fn link(state: switch::driver::LinkState) -> LinkState {
-    match state {
-        switch::driver::LinkState::Waiting => LinkState::Waiting,
-        switch::driver::LinkState::Connected => LinkState::Connected,
-        switch::driver::LinkState::Up => LinkState::Up,
-    }
+/// The statistics of a port, with its connection as the protocol carries it.
+pub(super) fn with_link(stats: PortStats, state: Option<driver::LinkState>) -> PortStats {
+    let link = match &state {
+        None => return stats,
+        Some(driver::LinkState::Waiting(_) | driver::LinkState::Gone(_)) => LinkState::Waiting,
+        Some(driver::LinkState::Connected) => LinkState::Connected,
+        Some(driver::LinkState::Up) => LinkState::Up,
+    };
+    let (awaits, fault) = match state {
+        Some(driver::LinkState::Waiting(why)) => (Some(why), None),
+        Some(driver::LinkState::Gone(why)) => (None, Some(why)),
+        _ => (None, None),
+    };
+    PortStats { link: Some(link), awaits, fault: stats.fault.or(fault), ..stats }
 }
 
 /// Counters as the protocol carries them.

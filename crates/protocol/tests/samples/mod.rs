@@ -143,7 +143,7 @@ fn statistics() -> PortStats {
     let counters =
         Counters { received_packets: 1, received_bytes: 64, sent_packets: 2, sent_bytes: 128, drops };
     let fault = Some("down".into());
-    PortStats { counters, cost: Duration::from_micros(7), fault, link: None, awaits: None }
+    PortStats { counters, cost: Duration::from_micros(7), fault, ..PortStats::default() }
 }
 
 fn runtime() -> BoxRuntime {

@@ -19,19 +19,19 @@ pub enum DriverError {
     Link(boundary::CorruptIndex),
     /// The capture file is damaged.
     Capture(capture::CaptureError),
-    /// The peer is gone, or violated its protocol.
-    Peer(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The other end of a port that has a connection of its own to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The connection of a port to the process at its other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// No peer is connected.
-    Waiting,
+    /// The driver waits for a peer: which one, and why the last connection ended.
+    Waiting(String),
     /// A peer is connected. No frames pass yet.
     Connected,
     /// Frames pass.
     Up,
+    /// There is no connection, and why. The driver needs another descriptor.
+    Gone(String),
 }
 
 impl fmt::Display for DriverError {
@@ -41,7 +41,6 @@ impl fmt::Display for DriverError {
             Self::Box(_) => f.write_str("the box violated the ring protocol"),
             Self::Link(_) => f.write_str("the other side of the link violated the ring protocol"),
             Self::Capture(error) => error.fmt(f),
-            Self::Peer(error) => error.fmt(f),
         }
     }
 }
@@ -52,7 +51,6 @@ impl std::error::Error for DriverError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::Capture(error) => error.source(),
-            Self::Peer(error) => error.source(),
             Self::Box(fault) => Some(fault),
             Self::Link(index) => Some(index),
         }
@@ -126,17 +124,6 @@ pub struct Sent {
     pub is_crowded: bool,
 }
 
-/// What is known of the process at the other end of a driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerState {
-    /// It is connected.
-    Connected,
-    /// The driver waits for it, and why it is not there.
-    Awaited(String),
-    /// It has ended, and why. The driver needs another descriptor.
-    Gone(String),
-}
-
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.
 pub trait Driver: Send {
     /// Adds received frames to a batch, until none is left or the batch is full.
@@ -205,7 +192,7 @@ pub trait Driver: Send {
         None
     }
 
-    /// Whether a peer is connected, if the driver has a connection to one.
+    /// The connection to the process at the other end, if that comes and goes.
     fn link_state(&self) -> Option<LinkState> {
         None
     }
@@ -218,11 +205,6 @@ pub trait Driver: Send {
     /// Frames lost since the last call because they were not received in time.
     fn take_missed(&mut self) -> u64 {
         0
-    }
-
-    /// The process at the other end, if the driver has one that comes and goes.
-    fn peer(&self) -> Option<PeerState> {
-        None
     }
 
     /// Frames lost since the last call that were sent, and that the other end had not taken when it ended.
@@ -309,10 +291,6 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn take_missed(&mut self) -> u64 {
         (**self).take_missed()
-    }
-
-    fn peer(&self) -> Option<PeerState> {
-        (**self).peer()
     }
 
     fn take_lost(&mut self) -> u64 {

@@ -19,7 +19,7 @@ mod vhost_user;
 
 pub use af_packet::AfPacket;
 pub use boxed::BoxPort;
-pub use contract::{Driver, DriverError, LinkState, PeerState, Received, Refused, Sent};
+pub use contract::{Driver, DriverError, LinkState, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};
 pub use link::{LinkError, LinkPort};
 pub use memif::{MemifError, MemifPort, MemifSettings};

@@ -4,7 +4,7 @@ use super::exchange::Exchange;
 use super::thread_of;
 use crate::books::{LinkBooks, PortBooks, SwitchBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, LinkState, Null, PeerState};
+use crate::driver::{Driver, DriverError, LinkState, Null};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::port::{PortId, PortSettings};
@@ -249,7 +249,7 @@ impl<F: Forward> Shards<F> {
         self.shards().find_map(|shard| shard.device(port))
     }
 
-    /// Whether a peer is connected to a port, if its driver has a connection to one.
+    /// The connection of a port to the process at its other end, if that comes and goes.
     pub fn link_state(&self, port: PortId) -> Option<LinkState> {
         self.shards().find_map(|shard| shard.link_state(port))
     }
@@ -263,11 +263,6 @@ impl<F: Forward> Shards<F> {
     /// Why a port is down, if it is at any shard.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
         self.shards().find_map(|shard| shard.down(port))
-    }
-
-    /// The process at the other end of a port, if its driver has one that comes and goes.
-    pub fn peer(&self, port: PortId) -> Option<PeerState> {
-        self.shards().find_map(|shard| shard.peer(port))
     }
 
     /// Nanoseconds since the switch was created.

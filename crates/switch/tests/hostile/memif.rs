@@ -8,7 +8,7 @@ use rustix::fs::SealFlags;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use switch::driver::{MemifPort, MemifSettings, PeerState};
+use switch::driver::{LinkState, MemifPort, MemifSettings};
 use switch::{Batch, Driver, MAX_FRAME};
 
 /// Offsets of the words by which a peer can do the most harm: flags, indices, and the first descriptors.
@@ -118,10 +118,10 @@ pub fn client(bytes: &[u8]) {
             port.prepare_sleep().unwrap();
             port.end_sleep();
         }
-        if port.peer() == Some(PeerState::Connected) {
+        if port.link_state() == Some(LinkState::Up) {
             break;
         }
-        assert!(attempt < 1_000_000, "{:?}", port.peer());
+        assert!(attempt < 1_000_000, "{:?}", port.link_state());
     }
     MemifPort::remove(&path);
     drop(port);

@@ -4,8 +4,8 @@ use crate::front_end::{FrontEnd, GUEST, MEMORY, SIZE, USUAL, places};
 use crate::memory::Input;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use switch::driver::VhostUser;
-use switch::{Batch, Driver, DriverError, MAX_FRAME};
+use switch::driver::{LinkState, VhostUser};
+use switch::{Batch, Driver, MAX_FRAME};
 
 /// A connection to a front end that has the descriptors, but is no correct one.
 pub fn front_end(bytes: &[u8]) {
@@ -71,14 +71,14 @@ pub fn front_end(bytes: &[u8]) {
                         // One more than there is room for, if it ended the connection.
                         assert!(got.len() as u64 + received.faulty + received.long <= 65);
                     }
-                    Err(DriverError::Peer(_)) => is_down = true,
                     Err(error) => panic!("{error}"),
                 }
             }
             _ => {
-                is_down = port.prepare_sleep().is_err();
+                port.prepare_sleep().unwrap();
                 port.end_sleep();
             }
         }
+        is_down = matches!(port.link_state(), Some(LinkState::Gone(_)));
     }
 }

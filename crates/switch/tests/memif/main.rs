@@ -17,7 +17,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use switch::driver::{MemifPort, MemifSettings, PeerState, Pipe};
+use switch::driver::{LinkState, MemifPort, MemifSettings, Pipe};
 use switch::{
     Batch, Counters, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, SwitchRunner,
 };
@@ -69,20 +69,20 @@ fn pair(socket: &Socket) -> (MemifPort, MemifPort) {
     let mut server = socket.server(settings(3, "hush"));
     let mut client = socket.client(settings(3, "hush"));
     look(&mut [&mut server, &mut client]);
-    assert_eq!((server.peer(), client.peer()), (Some(PeerState::Connected), Some(PeerState::Connected)));
+    assert_eq!((server.link_state(), client.link_state()), (Some(LinkState::Up), Some(LinkState::Up)));
     (server, client)
 }
 
 fn awaited(port: &MemifPort) -> String {
-    match port.peer() {
-        Some(PeerState::Awaited(why)) => why,
+    match port.link_state() {
+        Some(LinkState::Waiting(why)) => why,
         other => panic!("{other:?}"),
     }
 }
 
 fn gone(port: &MemifPort) -> String {
-    match port.peer() {
-        Some(PeerState::Gone(why)) => why,
+    match port.link_state() {
+        Some(LinkState::Gone(why)) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -167,14 +167,14 @@ fn connected(socket: &Socket) -> (Bench, Client) {
     let client = Client::new(&socket.0, 0, b"");
     client.peer.send(&connect_message(), &[]);
     bench.look();
-    assert_eq!(bench.runner.peer(bench.port), Some(PeerState::Connected));
+    assert_eq!(bench.runner.link_state(bench.port), Some(LinkState::Up));
     (bench, client)
 }
 
 /// Why the switch has no peer.
 fn why(bench: &Bench) -> String {
-    match bench.runner.peer(bench.port) {
-        Some(PeerState::Awaited(why)) => why,
+    match bench.runner.link_state(bench.port) {
+        Some(LinkState::Waiting(why)) => why,
         other => panic!("{other:?}"),
     }
 }

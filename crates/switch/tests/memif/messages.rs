@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use switch::Driver;
-use switch::driver::{MemifPort, MemifSettings, PeerState};
+use switch::driver::{LinkState, MemifPort, MemifSettings};
 
 /// How long another thread may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ fn check_refused(server: &mut MemifPort, socket: &Socket, client: &Peer, case: &
         let next = Client::new(&socket.0, 3, b"hush");
         next.peer.send(&connect_message(), &[]);
         look(&mut [server]);
-        (server.peer() == Some(PeerState::Connected)).then_some(next)
+        (server.link_state() == Some(LinkState::Up)).then_some(next)
     };
     let start = Instant::now();
     let next = std::iter::repeat_with(next).take_while(|_| start.elapsed() < TIMEOUT).flatten().next();
@@ -316,14 +316,11 @@ fn servers_that_break_the_protocol_are_left() {
     look(&mut [&mut client]);
     assert_eq!(gone(&client), "no server is connected: the peer did not answer in time");
     let (mut client, server) = (socket.client(settings(0, "")), by_hand(&listener));
-    assert!(by_hand_is_awaited(&client) && client.due_in().is_some_and(|due| !due.is_zero()));
+    assert_eq!(client.link_state(), Some(LinkState::Connected));
+    assert!(client.due_in().is_some_and(|due| !due.is_zero()));
     drop(server);
     look(&mut [&mut client]);
     assert_eq!(gone(&client), "no server is connected: the peer has closed the connection");
-}
-
-fn by_hand_is_awaited(client: &MemifPort) -> bool {
-    matches!(client.peer(), Some(PeerState::Awaited(why)) if why == "a peer is connecting")
 }
 
 /// A silent client keeps its place for a time only.
@@ -333,7 +330,7 @@ fn a_silent_client_makes_room_for_the_next() {
     let mut server = socket.server(MemifSettings { time_limit: Duration::ZERO, ..settings(0, "") });
     let silent = Peer::connect(&socket.0);
     server.prepare_sleep().unwrap();
-    assert_eq!(awaited(&server), "a peer is connecting");
+    assert_eq!(server.link_state(), Some(LinkState::Connected));
     server.prepare_sleep().unwrap();
     assert_eq!(awaited(&server), "no client is connected: the peer did not answer in time");
     assert_eq!(silent.reason().as_deref(), Some("the peer did not answer in time"));

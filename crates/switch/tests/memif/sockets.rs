@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use switch::Driver;
-use switch::driver::{MemifPort, PeerState};
+use switch::driver::{LinkState, MemifPort};
 
 #[test]
 fn only_an_abandoned_socket_is_replaced() {
@@ -46,6 +46,6 @@ fn only_an_abandoned_socket_is_replaced() {
     );
     assert!(
         MemifPort::client(second, settings(0, ""))
-            .is_ok_and(|port| matches!(port.peer(), Some(PeerState::Awaited(_))))
+            .is_ok_and(|port| port.link_state() == Some(LinkState::Connected))
     );
 }

@@ -3,7 +3,7 @@
 use super::{Bench, CAPACITY, Socket, batch, frame, gone, look, pair, settings};
 use random::Random;
 use std::collections::VecDeque;
-use switch::driver::{MemifPort, PeerState};
+use switch::driver::{LinkState, MemifPort};
 use switch::{Batch, Driver, Reason};
 
 /// Random frames in random batches, in both directions, compared with two queues.
@@ -54,7 +54,7 @@ fn a_server_serves_one_client_after_the_other() {
             look(&mut [&mut client]);
             bench.look();
         }
-        assert_eq!(bench.runner.peer(bench.port), Some(PeerState::Connected));
+        assert_eq!(bench.runner.link_state(bench.port), Some(LinkState::Up));
         // Another client is turned away, and this one stays.
         let mut other = socket.client(settings(0, ""));
         bench.look();
@@ -74,8 +74,8 @@ fn a_server_serves_one_client_after_the_other() {
         }
         bench.look();
         assert_eq!(bench.received().len(), 7);
-        let why = match bench.runner.peer(bench.port) {
-            Some(PeerState::Awaited(why)) => why,
+        let why = match bench.runner.link_state(bench.port) {
+            Some(LinkState::Waiting(why)) => why,
             other => panic!("{other:?}"),
         };
         assert_eq!(why, "no client is connected: the peer has ended the connection: the port was removed");
@@ -88,7 +88,7 @@ fn a_server_serves_one_client_after_the_other() {
 fn a_client_goes_on_with_another_connection() {
     let socket = Socket::new();
     let mut bench = Bench::new(MemifPort::unconnected(settings(1, "")).unwrap());
-    assert_eq!(bench.runner.peer(bench.port), Some(PeerState::Gone("no server is connected".into())));
+    assert_eq!(bench.runner.link_state(bench.port), Some(LinkState::Gone("no server is connected".into())));
     bench.send(3);
     for round in 1..=3 {
         let mut server = socket.server(settings(1, ""));
@@ -97,7 +97,7 @@ fn a_client_goes_on_with_another_connection() {
             look(&mut [&mut server]);
             bench.look();
         }
-        assert_eq!(bench.runner.peer(bench.port), Some(PeerState::Connected));
+        assert_eq!(bench.runner.link_state(bench.port), Some(LinkState::Up));
         bench.send(CAPACITY / 2);
         let mut got = Batch::new(100);
         server.receive(&mut got).unwrap();
@@ -105,9 +105,9 @@ fn a_client_goes_on_with_another_connection() {
         assert_eq!(server.send(&batch, &numbers).unwrap().frames, 7);
         drop(server);
         bench.look();
-        let peer = bench.runner.peer(bench.port);
+        let peer = bench.runner.link_state(bench.port);
         assert!(
-            matches!(&peer, Some(PeerState::Gone(why)) if why.ends_with("the port was removed")),
+            matches!(&peer, Some(LinkState::Gone(why)) if why.ends_with("the port was removed")),
             "{peer:?}"
         );
         assert_eq!(bench.received().len(), 7);

@@ -21,6 +21,8 @@ use std::path::PathBuf;
 use switch::driver::{LinkState, Null, Pipe, VhostUser};
 use switch::{Batch, Counters, Driver, MAX_FRAME, PortId, PortSettings, Reason, StaticTable, SwitchRunner};
 
+/// What a port without a peer shows.
+const NO_PEER: &str = "no front end is connected";
 /// Messages of a handshake.
 const STEPS: usize = 18;
 
@@ -36,9 +38,18 @@ fn connected(features: u64) -> (VhostUser, FrontEnd) {
 
 /// Has the port handle what was sent to it.
 fn serve(port: &mut dyn Driver) -> bool {
-    let result = port.prepare_sleep();
+    port.prepare_sleep().unwrap();
     port.end_sleep();
-    result.is_ok()
+    !is_gone(port)
+}
+
+fn is_gone(port: &dyn Driver) -> bool {
+    matches!(port.link_state(), Some(LinkState::Gone(why)) if why.starts_with(NO_PEER))
+}
+
+/// Whether the port waits for a peer.
+fn waits(port: &dyn Driver) -> bool {
+    matches!(port.link_state(), Some(LinkState::Waiting(why)) if why.starts_with(NO_PEER))
 }
 
 fn shake_hands(port: &mut VhostUser, front_end: &FrontEnd) {
@@ -224,8 +235,8 @@ fn each_frame_is_counted_once() {
     expected.drop(Reason::DOWN, 3);
     assert_eq!(runner.counters(guest), Some(expected));
     assert_eq!(
-        runner.down(guest).map(ToString::to_string).as_deref(),
-        Some("the peer closed the connection")
+        runner.link_state(guest),
+        Some(LinkState::Gone(format!("{NO_PEER}: the peer closed the connection")))
     );
     let books = runner.port_books(guest).unwrap();
     let lost = [Reason::TOO_LONG, Reason::FAULTY].map(|reason| expected.dropped(reason)).iter().sum::<u64>();
@@ -357,10 +368,10 @@ fn invalid_rings_end_the_connection() {
         let (frames, counts) = receive(&mut port);
         assert_eq!(counts, [0, faulty], "{name}");
         assert!(frames.iter().all(|frame| frame[..] == [0; 60]), "{name}");
-        assert_eq!(port.link_state(), Some(LinkState::Waiting), "{name}");
+        assert!(is_gone(&port), "{name}");
         assert!(front_end.is_closed(), "{name}");
         let (batch, numbers) = batch(&[vec![0; 60]]);
-        assert!(port.send(&batch, &numbers).unwrap().down && port.receive(&mut Batch::new(1)).is_err());
+        assert!(port.send(&batch, &numbers).unwrap().down && receive(&mut port).0.is_empty(), "{name}");
     }
     let cases: [(&str, Harm); 6] = [
         ("an index that is ahead", |end| end.publish(RECEIVE, SIZE + 2)),
@@ -449,7 +460,7 @@ fn invalid_messages_end_the_connection() {
 fn a_server_accepts_one_peer_after_the_other() {
     let path = socket_path("handshakes");
     let mut port = VhostUser::server(UnixListener::bind(&path).unwrap().into()).unwrap();
-    assert_eq!(port.link_state(), Some(LinkState::Waiting));
+    assert!(waits(&port));
     let connect = || FrontEnd::new(UnixStream::connect(&path).unwrap(), USUAL);
     for at in 0..=STEPS {
         let front_end = connect();
@@ -458,14 +469,14 @@ fn a_server_accepts_one_peer_after_the_other() {
             front_end.send(message);
             assert!(serve(&mut port));
         }
-        assert!(serve(&mut port) && port.link_state() != Some(LinkState::Waiting));
+        assert!(serve(&mut port) && !waits(&port));
         // A part of a message, too.
         front_end.send_bytes(&[1, 0, 0, 0, 1, 0, 0][..at % 8], &[]);
         assert!(serve(&mut port) && serve(&mut port));
         let memory = front_end.memory.try_clone().unwrap();
         drop(front_end);
         assert!(is_readable(port.descriptor().unwrap()));
-        assert!(serve(&mut port) && port.link_state() == Some(LinkState::Waiting));
+        assert!(serve(&mut port) && waits(&port));
         assert_eq!(users(&memory), 1, "after {at} messages");
     }
     let front_end = connect();
@@ -515,7 +526,7 @@ fn a_guest_goes_on_after_a_reconnection() {
             // The front end vanishes.
             1 => {
                 front_end = front_end.reconnected(UnixStream::connect(&path).unwrap());
-                assert!(serve(&mut port) && port.link_state() == Some(LinkState::Waiting));
+                assert!(serve(&mut port) && waits(&port));
             }
             // The back end vanishes.
             _ => {
@@ -590,11 +601,8 @@ fn truncated_memory_costs_one_port() {
         runner.step();
     }
     assert!(bad_end.is_closed());
-    assert!(
-        runner
-            .down(bad)
-            .is_some_and(|error| error.to_string().contains("memory") || error.to_string().contains("ring"))
-    );
+    let Some(LinkState::Gone(why)) = runner.link_state(bad) else { panic!("it goes on") };
+    assert!(why.contains("memory") || why.contains("ring"), "{why}");
     let received = |frames: u64| Counters {
         received_frames: frames,
         received_bytes: frames * 60,
@@ -694,17 +702,18 @@ fn users(file: &File) -> usize {
 #[test]
 fn a_port_waits_for_its_first_peer() {
     let mut runner = SwitchRunner::new(StaticTable::new()).unwrap();
-    let port = runner.add_port(Box::new(VhostUser::absent().unwrap()), PortSettings::default()).unwrap();
+    let port = runner.add_port(Box::new(VhostUser::unconnected().unwrap()), PortSettings::default()).unwrap();
     assert_eq!(port, PortId(0));
     runner.step();
-    let down = runner.down(port).map(ToString::to_string).unwrap_or_default();
-    assert!(down.starts_with("no front end listens"), "{down}");
+    assert_eq!(runner.link_state(port), Some(LinkState::Gone(NO_PEER.into())));
     assert_eq!(runner.counters(port), Some(Counters::default()));
     let (near, far) = UnixStream::pair().unwrap();
     runner.set_driver(port, Box::new(VhostUser::client(near.into()).unwrap()));
-    assert_eq!((runner.down(port).is_some(), runner.link_state(port)), (false, Some(LinkState::Connected)));
+    assert_eq!(runner.link_state(port), Some(LinkState::Connected));
     drop(far);
     runner.wait(std::time::Duration::ZERO);
-    assert_eq!((runner.down(port).is_some(), runner.link_state(port)), (true, None));
+    let why = format!("{NO_PEER}: the peer closed the connection");
+    assert_eq!(runner.link_state(port), Some(LinkState::Gone(why)));
+    assert!(runner.down(port).is_none());
     assert_eq!(runner.counters(port), Some(Counters::default()));
 }

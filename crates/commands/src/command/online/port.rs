@@ -103,8 +103,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             if add.json {
                 output::json(&port);
             }
-            if let Some(fault) = &port.fault {
-                eprintln!("port {} waits: {fault}", port.name);
+            if let Some(why) = port.fault.as_ref().or(port.awaits.as_ref()) {
+                eprintln!("port {} waits: {why}", port.name);
             }
             if let Some(device) = device(&port).filter(|device| is_down(device)) {
                 eprintln!(
@@ -212,8 +212,11 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
     };
     let driver = match (&port.fault, port.link) {
         (Some(fault), _) => format!("{driver} ({fault})"),
-        (None, Some(LinkState::Waiting)) => format!("{driver} (no peer)"),
-        (None, Some(LinkState::Connected)) => format!("{driver} (not ready)"),
+        (None, Some(LinkState::Waiting)) => match &port.awaits {
+            Some(why) => format!("{driver} (waiting: {why})"),
+            None => format!("{driver} (waiting)"),
+        },
+        (None, Some(LinkState::Connected)) => format!("{driver} (connected)"),
         (None, Some(LinkState::Up) | None) => driver,
     };
     vec![

@@ -13,7 +13,7 @@ use super::error::MemifError;
 use super::memory::Discarder;
 use super::path;
 use crate::batch::Batch;
-use crate::driver::contract::{Driver, DriverError, PeerState, Received, Sent};
+use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -355,16 +355,16 @@ impl Driver for MemifPort {
         writer.is_crowded(regions)
     }
 
-    fn peer(&self) -> Option<PeerState> {
+    fn link_state(&self) -> Option<LinkState> {
         let why = |text: &str| match &self.ended {
             Some(error) => format!("{text}: {error}"),
             None => text.to_string(),
         };
         Some(match &self.state {
-            State::Connected(connection) if connection.end.is_none() => PeerState::Connected,
-            State::Connecting(_) => PeerState::Awaited(why("a peer is connecting")),
-            _ if self.listener.is_some() => PeerState::Awaited(why("no client is connected")),
-            _ => PeerState::Gone(why("no server is connected")),
+            State::Connected(connection) if connection.end.is_none() => LinkState::Up,
+            State::Connecting(_) => LinkState::Connected,
+            _ if self.listener.is_some() => LinkState::Waiting(why("no client is connected")),
+            _ => LinkState::Gone(why("no server is connected")),
         })
     }
 

@@ -6,8 +6,6 @@ use std::io;
 /// Why a connection with a vhost-user front end ended.
 #[derive(Debug)]
 pub enum VhostUserError {
-    /// No peer listens.
-    Absent,
     /// The peer closed the connection.
     Closed,
     /// A system call failed.
@@ -52,7 +50,6 @@ impl VhostUserError {
 impl fmt::Display for VhostUserError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => f.write_str("no front end listens at the socket, or it has sent no message yet"),
             Self::Closed => f.write_str("the peer closed the connection"),
             Self::System(error) => error.fmt(f),
             Self::Message(request) => write!(f, "the peer's message {request} is malformed"),

@@ -24,32 +24,34 @@ pub struct VhostUser {
     epoll: Arc<OwnedFd>,
     ringers: Ringers,
     looks: u32,
-    /// Why the port cannot continue, until it was reported.
+    /// Why the last connection ended.
     ended: Option<VhostUserError>,
+    /// The port needs another descriptor.
+    is_gone: bool,
 }
 
 impl VhostUser {
     /// A port at which front ends connect to a socket that listens.
     pub fn server(listener: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&listener)?;
-        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::at(&listener));
-        let port = Self { listener: Some(listener), connection: None, epoll, ringers, looks: 0, ended: None };
+        let ringers = Ringers::at(&listener);
+        let port = Self { listener: Some(listener), ringers, ..Self::unconnected()? };
         port.listen().map_err(io::Error::other)?;
         Ok(port)
     }
 
     /// A port with a connection to a front end.
     pub fn client(socket: OwnedFd) -> io::Result<Self> {
-        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::at(&socket));
-        let connection = Connection::new(socket, epoll.clone(), &ringers).map_err(io::Error::other)?;
-        Ok(Self { listener: None, connection: Some(connection), epoll, ringers, looks: 0, ended: None })
+        let mut port = Self { ringers: Ringers::at(&socket), ..Self::unconnected()? };
+        let connection = Connection::new(socket, port.epoll.clone(), &port.ringers);
+        port.connection = Some(connection.map_err(io::Error::other)?);
+        Ok(port)
     }
 
-    /// A port whose front end does not listen yet: it is down.
-    pub fn absent() -> io::Result<Self> {
+    /// A port that has no socket.
+    pub fn unconnected() -> io::Result<Self> {
         let (epoll, ringers) = (Arc::new(epoll()?), Ringers::default());
-        let ended = Some(VhostUserError::Absent);
-        Ok(Self { listener: None, connection: None, epoll, ringers, looks: 0, ended })
+        Ok(Self { listener: None, connection: None, epoll, ringers, looks: 0, ended: None, is_gone: false })
     }
 
     fn listen(&self) -> Result<(), VhostUserError> {
@@ -60,9 +62,12 @@ impl VhostUser {
     fn serve(&mut self) {
         self.looks = 0;
         if self.connection.is_none()
+            && !self.is_gone
             && let Err(error) = self.accept()
         {
-            self.ended = Some(error);
+            // It would be reported that others wait to be accepted.
+            self.listener.iter().for_each(|listener| unwatch(&self.epoll, listener));
+            (self.ended, self.is_gone) = (Some(error), true);
         }
         if let Some(Err(error)) = self.connection.as_mut().map(Connection::serve) {
             self.end(error);
@@ -89,14 +94,14 @@ impl VhostUser {
     }
 
     /// Ends the connection. If the peer closed it, a port that listens waits for the next one. Otherwise the port is down, so
-    /// that the reason is reported, and a peer that breaks the rules does not come back at once.
+    /// that the reason is shown, and a peer that breaks the rules does not come back at once.
     #[cold]
     fn end(&mut self, error: VhostUserError) {
         self.connection = None;
-        self.ended = match (&self.listener, error) {
-            (Some(_), VhostUserError::Closed) => self.listen().err(),
-            (_, error) => Some(error),
-        };
+        let listens = self.listener.is_some() && matches!(error, VhostUserError::Closed);
+        let failed = if listens { self.listen().err() } else { None };
+        self.is_gone = !listens || failed.is_some();
+        self.ended = Some(failed.unwrap_or(error));
     }
 }
 
@@ -108,9 +113,6 @@ fn is_of_peer(error: &io::Error) -> bool {
 impl Driver for VhostUser {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        if let Some(error) = self.ended.take() {
-            return Err(DriverError::Peer(error.into()));
-        }
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.receive(batch, &mut received)
         {
@@ -140,7 +142,7 @@ impl Driver for VhostUser {
         if self.looks >= LOOKS {
             self.serve();
         }
-        self.ended.is_some() || self.connection.as_ref().is_some_and(Connection::is_ready)
+        self.connection.as_ref().is_some_and(Connection::is_ready)
     }
 
     fn is_crowded(&mut self) -> bool {
@@ -150,10 +152,7 @@ impl Driver for VhostUser {
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         harvest(&self.epoll);
         self.serve();
-        match self.ended.take() {
-            Some(error) => Err(DriverError::Peer(error.into())),
-            None => Ok(self.connection.as_mut().is_none_or(Connection::prepare_sleep)),
-        }
+        Ok(self.connection.as_mut().is_none_or(Connection::prepare_sleep))
     }
 
     fn end_sleep(&mut self) {
@@ -172,10 +171,15 @@ impl Driver for VhostUser {
     }
 
     fn link_state(&self) -> Option<LinkState> {
+        let why = || {
+            let text = "no front end is connected";
+            self.ended.as_ref().map_or_else(|| text.to_string(), |error| format!("{text}: {error}"))
+        };
         Some(match &self.connection {
-            None => LinkState::Waiting,
             Some(connection) if connection.is_up() => LinkState::Up,
             Some(_) => LinkState::Connected,
+            None if self.listener.is_some() && !self.is_gone => LinkState::Waiting(why()),
+            None => LinkState::Gone(why()),
         })
     }
 }
