@@ -201,8 +201,6 @@ pub enum PortError {
     Tap(String, LauncherError),
     /// The network interface cannot be opened.
     Interface(String, LauncherError),
-    /// The socket of a memif interface cannot be opened.
-    Memif(PathBuf, LauncherError),
     /// The launcher cannot listen at the socket, or connect to it.
     Socket(PathBuf, LauncherError),
     /// The switch is not shared with the owner of what would be attached to it.
@@ -563,7 +561,6 @@ impl fmt::Display for PortError {
             ),
             Self::InUse(port) => write!(f, "{} {} has this device, file or tunnel already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
-            Self::Memif(path, _) => write!(f, "the memif interface at {} is not available", path.display()),
             Self::Tunnel(remote, cause) => {
                 write!(f, "can't open the tunnel to {remote}{}", missing(cause, "CAP_NET_RAW"))
             }
@@ -587,10 +584,7 @@ impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
-            Self::Capture(_, error)
-            | Self::Tunnel(_, error)
-            | Self::Memif(_, error)
-            | Self::Socket(_, error) => Some(error),
+            Self::Capture(_, error) | Self::Tunnel(_, error) | Self::Socket(_, error) => Some(error),
             Self::Name(_) | Self::InUse(_) | Self::OtherFabric | Self::NotShared { .. } => None,
         }
     }

@@ -1,15 +1,13 @@
 //! Devices and files behind ports: opened with the launcher's privileges, and kept.
 
-use crate::{child, stream_socket};
-use protocol::launcher::{PortDevice, Refusal, Step, TunnelDevice, TunnelKind};
+use crate::{child, peer_socket};
+use protocol::launcher::{PortDevice, Refusal, SocketProtocol, Step, TunnelDevice, TunnelKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use switch::driver::{
-    AfPacket, Encapsulation, MemifPort, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap,
-};
+use switch::driver::{AfPacket, Encapsulation, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap};
 
 /// Maximum number of devices that are kept. A client could otherwise use up the launcher's descriptors.
 const MAX_DEVICES: usize = 2048;
@@ -39,23 +37,18 @@ impl Devices {
             (PortDevice::Recording(path), None) => {
                 (file(path, PcapPort::create_recording)?, Step::CreateRecording)
             }
-            (PortDevice::MemifServer(path), Some(kept)) if MemifPort::listens_at(kept, path) => {
-                return duplicate(kept, Step::ListenAtSocket);
-            }
-            (PortDevice::MemifServer(path), _) => (MemifPort::listen(absolute(path)?), Step::ListenAtSocket),
-            // Each connection is another one.
-            (PortDevice::MemifClient(path), _) => {
-                let connected = MemifPort::connect(absolute(path)?);
-                return connected.map_err(|error| failed(Step::ConnectToSocket, &error));
-            }
             // A socket whose file somebody removed is made again.
-            (PortDevice::StreamListener(path), Some(kept)) if stream_socket::listens_at(kept, path) => {
+            (PortDevice::Listener(protocol, path), Some(kept))
+                if peer_socket::listens_at(*protocol, kept, path) =>
+            {
                 return duplicate(kept, Step::ListenSocket);
             }
-            (PortDevice::StreamListener(path), _) => {
-                (stream_socket::listen_at(absolute(path)?), Step::ListenSocket)
+            (PortDevice::Listener(protocol, path), _) => {
+                (peer_socket::listen_at(*protocol, absolute(path)?), Step::ListenSocket)
             }
-            (PortDevice::FrontEnd(path), _) => return self.connect(device.clone(), absolute(path)?),
+            (PortDevice::Connection(protocol, path), _) => {
+                return self.connect(device.clone(), *protocol, absolute(path)?);
+            }
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
@@ -119,13 +112,11 @@ impl Devices {
         let is_it = match &device {
             PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
-            PortDevice::StreamListener(path) => stream_socket::listens_at(&descriptor, path),
-            PortDevice::MemifServer(path) => MemifPort::listens_at(&descriptor, path),
+            PortDevice::Listener(protocol, path) => peer_socket::listens_at(*protocol, &descriptor, path),
             PortDevice::Interface(_)
             | PortDevice::Replay(_)
             | PortDevice::Tunnel(_)
-            | PortDevice::MemifClient(_)
-            | PortDevice::FrontEnd(_) => false,
+            | PortDevice::Connection(..) => false,
         };
         if !is_it {
             return Err(Refusal::OtherDevice);
@@ -139,23 +130,24 @@ impl Devices {
 
     /// Forgets a device, and removes the socket of a server that has ended.
     pub(crate) fn close(&mut self, device: &PortDevice) {
-        if self.0.remove(device).is_some()
-            && let PortDevice::MemifServer(path) = device
-        {
-            MemifPort::remove(path);
-        }
-        if let PortDevice::StreamListener(path) = device {
+        drop(self.0.remove(device));
+        if let PortDevice::Listener(protocol, path) = device {
             // It stays if a fabric or another process listens, and is replaced when it is listened at again.
-            let _ = stream_socket::remove_stale(path);
+            let _ = peer_socket::remove_stale(*protocol, path);
         }
     }
 
-    /// Connects to a front end. A connection on which it has not spoken yet is kept for the next try.
-    fn connect(&mut self, device: PortDevice, path: &Path) -> Result<OwnedFd, Refusal> {
+    /// Connects to a peer. A connection on which it has not spoken yet is kept for the next try.
+    fn connect(
+        &mut self,
+        device: PortDevice,
+        protocol: SocketProtocol,
+        path: &Path,
+    ) -> Result<OwnedFd, Refusal> {
         let failed = |error: io::Error| failed(Step::ConnectSocket, &error);
         let kept = self.0.remove(&device);
-        let connection = kept.map_or_else(|| stream_socket::connect_to(path), Ok).map_err(failed)?;
-        match stream_socket::check_front_end(&connection) {
+        let connection = kept.map_or_else(|| peer_socket::connect_to(protocol, path), Ok).map_err(failed)?;
+        match peer_socket::check_first_message(protocol, &connection) {
             Ok(()) => Ok(connection),
             Err(error) => {
                 if error.kind() == io::ErrorKind::WouldBlock && self.0.len() < MAX_DEVICES {

@@ -29,12 +29,12 @@ mod event;
 mod fabric;
 mod listener;
 mod output_folder;
+mod peer_socket;
 mod privileges;
 mod run;
 mod service;
 mod settings;
 mod spare;
-mod stream_socket;
 mod successor;
 
 pub use error::RunError;

@@ -3,7 +3,7 @@
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
 use api::{AddPort, Device, DeviceError, PortDriver, SocketRole, Tunnel};
-use protocol::launcher::{PortDevice, TunnelDevice};
+use protocol::launcher::{PortDevice, SocketProtocol, TunnelDevice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -21,10 +21,7 @@ impl Devices {
                 PortDevice::Interface(name) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
                 PortDevice::Tunnel(tunnel) => PortError::Tunnel(tunnel.remote, error),
-                PortDevice::MemifServer(path) | PortDevice::MemifClient(path) => {
-                    PortError::Memif(path, error)
-                }
-                PortDevice::StreamListener(path) | PortDevice::FrontEnd(path) => {
+                PortDevice::Listener(_, path) | PortDevice::Connection(_, path) => {
                     PortError::Socket(path, error)
                 }
             })?;
@@ -38,13 +35,15 @@ impl Devices {
         let exclusive = |port: &AddPort| -> Vec<PortDevice> {
             let all = devices(port).into_iter().flatten();
             let is_one_ports = |device: &PortDevice| match device {
-                PortDevice::Interface(_) | PortDevice::Replay(_) | PortDevice::MemifClient(_) => false,
+                // Several interfaces may be at one socket of a memif server.
+                PortDevice::Interface(_)
+                | PortDevice::Replay(_)
+                | PortDevice::Connection(SocketProtocol::Memif, _) => false,
                 PortDevice::Tap(_)
                 | PortDevice::Recording(_)
                 | PortDevice::Tunnel(_)
-                | PortDevice::StreamListener(_)
-                | PortDevice::FrontEnd(_)
-                | PortDevice::MemifServer(_) => true,
+                | PortDevice::Listener(..)
+                | PortDevice::Connection(SocketProtocol::VhostUser, _) => true,
             };
             all.filter(is_one_ports).collect()
         };
@@ -59,9 +58,8 @@ impl Devices {
         port: &AddPort,
         duplicate: impl FnOnce() -> Option<OwnedFd>,
     ) {
-        let kept = |device: &PortDevice| {
-            !matches!(device, PortDevice::Replay(_) | PortDevice::MemifClient(_) | PortDevice::FrontEnd(_))
-        };
+        let kept =
+            |device: &PortDevice| !matches!(device, PortDevice::Replay(_) | PortDevice::Connection(..));
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
@@ -104,13 +102,8 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
     Ok(match &port.driver {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
-        PortDriver::VhostUser { path, role } => {
-            let Some(path) = absolute(Some(path))? else { return Ok(Vec::new()) };
-            vec![match role {
-                SocketRole::Server => PortDevice::StreamListener(path),
-                SocketRole::Client => PortDevice::FrontEnd(path),
-            }]
-        }
+        PortDriver::VhostUser { path, role } => socket(SocketProtocol::VhostUser, *role, path)?,
+        PortDriver::Memif { path, role, .. } => socket(SocketProtocol::Memif, *role, path)?,
         PortDriver::Pcap { read, write, .. } => {
             let read = absolute(read.as_deref())?.map(PortDevice::Replay);
             let write = absolute(write.as_deref())?.map(PortDevice::Recording);
@@ -120,13 +113,6 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
             }
             files
         }
-        PortDriver::Memif { path, role, .. } => {
-            let device = match role {
-                SocketRole::Server => PortDevice::MemifServer,
-                SocketRole::Client => PortDevice::MemifClient,
-            };
-            absolute(Some(path))?.map(device).into_iter().collect()
-        }
         // The tunnels are above.
         PortDriver::Vxlan { .. }
         | PortDriver::Geneve { .. }
@@ -134,6 +120,15 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
         | PortDriver::Pipe { .. }
         | PortDriver::Box { .. } => Vec::new(),
     })
+}
+
+/// The socket of a port, whose path must be absolute.
+fn socket(protocol: SocketProtocol, role: SocketRole, path: &str) -> Result<Vec<PortDevice>, OperationError> {
+    let device = match role {
+        SocketRole::Server => PortDevice::Listener,
+        SocketRole::Client => PortDevice::Connection,
+    };
+    Ok(absolute(Some(path))?.map(|path| device(protocol, path)).into_iter().collect())
 }
 
 /// The path of a capture file or a socket, which must be absolute.

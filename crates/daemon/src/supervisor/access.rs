@@ -288,9 +288,10 @@ impl Supervisor {
             PortDriver::Box { name, .. } => self.require_own(&name.into()),
             PortDriver::Tap { .. } => Err(AccessError::HostDevice("tap devices").into()),
             PortDriver::AfPacket { .. } => Err(AccessError::HostDevice("interfaces").into()),
-            PortDriver::VhostUser { .. } => Err(AccessError::HostDevice("sockets").into()),
+            PortDriver::VhostUser { .. } | PortDriver::Memif { .. } => {
+                Err(AccessError::HostDevice("sockets").into())
+            }
             PortDriver::Pcap { .. } => Err(AccessError::HostDevice("capture files").into()),
-            PortDriver::Memif { .. } => Err(AccessError::HostDevice("memif interfaces").into()),
             PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
                 Err(AccessError::HostDevice("tunnels").into())
             }

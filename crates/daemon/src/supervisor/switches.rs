@@ -181,9 +181,7 @@ impl Supervisor {
             return Ok(());
         }
         let devices = match Devices::open(self.0.fabrics.connector(), port) {
-            Err(failure @ OperationError::Port(PortError::Memif(..) | PortError::Socket(..)))
-                if is_awaited(&port.driver) =>
-            {
+            Err(failure @ OperationError::Port(PortError::Socket(..))) if is_awaited(&port.driver) => {
                 self.fail(switch, &port.name, with_causes(&failure));
                 Devices::default()
             }

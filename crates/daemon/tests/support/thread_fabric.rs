@@ -3,7 +3,7 @@
 use api::Owner;
 use daemon::Connector;
 use fabric::Fabric;
-use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, Step};
+use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, SocketProtocol, Step};
 use protocol::{Channel, StoreIdentity};
 use sandbox::HostSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
-use switch::driver::{AfPacket, MemifPort, Tap};
+use switch::driver::{AfPacket, Tap};
 
 /// A fabric in threads of the test, and devices that the test opens itself.
 #[derive(Debug)]
@@ -82,8 +82,6 @@ impl Connector for ThreadFabric {
         let (step, opened) = match &device {
             PortDevice::Tap(name) => (Step::OpenTap, Tap::open_descriptor(name)),
             PortDevice::Interface(name) => (Step::OpenInterface, AfPacket::open_descriptor(name)),
-            PortDevice::MemifServer(path) => (Step::ListenAtSocket, MemifPort::listen(path)),
-            PortDevice::MemifClient(path) => (Step::ConnectToSocket, MemifPort::connect(path)),
             PortDevice::Replay(path) => (Step::OpenReplay, File::open(path).map(OwnedFd::from)),
             PortDevice::Recording(path) => {
                 let created = File::options().read(true).write(true).create_new(true).open(path);
@@ -91,10 +89,17 @@ impl Connector for ThreadFabric {
             }
             // No test of the daemon has a route for one.
             PortDevice::Tunnel(_) => (Step::OpenTunnel, Err(std::io::ErrorKind::Unsupported.into())),
-            PortDevice::StreamListener(path) => {
+            PortDevice::Listener(SocketProtocol::VhostUser, path) => {
                 (Step::ListenSocket, UnixListener::bind(path).map(OwnedFd::from))
             }
-            PortDevice::FrontEnd(path) => (Step::ConnectSocket, UnixStream::connect(path).map(OwnedFd::from)),
+            PortDevice::Connection(SocketProtocol::VhostUser, path) => {
+                (Step::ConnectSocket, UnixStream::connect(path).map(OwnedFd::from))
+            }
+            // No test of the daemon has one.
+            PortDevice::Listener(SocketProtocol::Memif, _)
+            | PortDevice::Connection(SocketProtocol::Memif, _) => {
+                (Step::ListenSocket, Err(std::io::ErrorKind::Unsupported.into()))
+            }
         };
         opened.map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! What happens when a launcher is killed: its fabrics go on, and the next launcher adopts them.
 
 use super::support::{STORE, TIMEOUT, TestLauncher, ask, exists, kill, wait_for};
-use protocol::launcher::{Client, LauncherError, PortDevice, Refusal};
+use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, SocketProtocol};
 use protocol::{HelloError, StoreIdentity};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::{Signal, geteuid};
@@ -238,8 +238,8 @@ fn a_kept_descriptor_is_that_of_its_device() {
         PortDevice::Interface("lo".into()),
         PortDevice::Replay(path.clone()),
         PortDevice::Recording("relative".into()),
-        PortDevice::MemifServer(path.clone()),
-        PortDevice::MemifClient(path.clone()),
+        PortDevice::Listener(SocketProtocol::Memif, path.clone()),
+        PortDevice::Connection(SocketProtocol::Memif, path.clone()),
         recording(),
     ];
     for device in devices {

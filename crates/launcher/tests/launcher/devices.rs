@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use switch::device::attach_filter;
-use switch::driver::{AfPacket, Encapsulation, MemifPort, MemifSettings, OverlayPort, OverlaySettings, Tap};
+use switch::driver::{AfPacket, Encapsulation, OverlayPort, OverlaySettings, Tap};
 use test_support::{Capability, require, skip};
 
 /// The step and the error number of a refused request.
@@ -205,43 +205,6 @@ fn captures_are_opened_by_absolute_paths() {
     assert_eq!(inode(client.open(recording()).expect("a file")), first);
     client.close(recording()).expect("an answer");
     assert_eq!(refusal(&mut client, recording()), (Step::CreateRecording, 17));
-}
-
-#[test]
-fn memif_sockets_are_opened_by_absolute_paths() {
-    let launcher = TestLauncher::start();
-    let mut client = launcher.connect();
-    let path = launcher.folder.join("memif.sock");
-    let (server, peer) = (|| PortDevice::MemifServer(path.clone()), || PortDevice::MemifClient(path.clone()));
-    for device in [PortDevice::MemifServer("memif.sock".into()), PortDevice::MemifClient("a".into())] {
-        assert!(matches!(client.open(device), Err(LauncherError::Refused(Refusal::RelativePath))));
-    }
-    assert_eq!(refusal(&mut client, peer()), (Step::ConnectToSocket, 2), "there is no socket");
-    let listener = client.open(server()).expect("a socket");
-    assert!(MemifPort::listens_at(&listener, &path));
-    // The same socket again, so that a fabric that is replaced loses no client.
-    drop(listener);
-    let listener = client.open(server()).expect("the socket");
-    let waiting = client.open(peer()).expect("a connection");
-    let other = client.open(peer()).expect("another connection");
-    for socket in [waiting, other] {
-        assert!(MemifPort::client(socket, MemifSettings::default()).is_ok());
-    }
-    assert!(MemifPort::server(listener, MemifSettings::default()).is_ok());
-    // Another launcher can't have it, but its own socket is removed when its port is.
-    let far = TestLauncher::start();
-    assert_eq!(refusal(&mut far.connect(), server()), (Step::ListenAtSocket, 98), "it is in use");
-    client.close(server()).expect("an answer");
-    assert!(!path.exists());
-    // One that a process left behind is replaced, and an ordinary file is not.
-    drop(MemifPort::listen(&path).expect("a socket"));
-    assert!(path.exists());
-    let listener = client.open(server()).expect("a socket");
-    assert!(MemifPort::listens_at(&listener, &path));
-    fs::remove_file(&path).expect("the socket");
-    fs::write(&path, "a file").expect("a file");
-    assert_eq!(refusal(&mut client, server()), (Step::ListenAtSocket, 98), "it is a file");
-    assert_eq!(fs::read_to_string(&path).expect("the file"), "a file");
 }
 
 #[test]

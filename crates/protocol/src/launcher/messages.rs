@@ -89,18 +89,21 @@ pub enum PortDevice {
     /// The socket of a tunnel: another one with each reply. The launcher keeps the UDP port reserved, as long as it keeps any
     /// tunnel there.
     Tunnel(TunnelDevice),
-    /// A Unix stream socket that listens at this path. The path must be absolute; a socket there at which no one listens is
-    /// replaced. The launcher keeps it until it is closed: each reply has the same socket.
-    StreamListener(PathBuf),
-    /// A connection to the vhost-user front end that listens at this path, which must be absolute: another one with each
-    /// reply. It is handed out when the front end has sent its first message, so that no other server is reached with the
-    /// launcher's privileges.
-    FrontEnd(PathBuf),
-    /// The listening socket of a memif server. The path must be absolute. The launcher keeps it until it is closed: each reply has
-    /// the same socket.
-    MemifServer(PathBuf),
-    /// A connection to the memif server that listens at this path, which must be absolute: another one with each reply.
-    MemifClient(PathBuf),
+    /// A Unix socket that listens at this path, which must be absolute; a socket there at which no one listens is replaced. The
+    /// launcher keeps it until it is closed: each reply has the same socket.
+    Listener(SocketProtocol, PathBuf),
+    /// A connection to the peer that listens at this path, which must be absolute: another one with each reply. It is handed out
+    /// when the peer has sent its first message, so that no other server is reached with the launcher's privileges.
+    Connection(SocketProtocol, PathBuf),
+}
+
+/// What the peers of a port speak at its Unix socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SocketProtocol {
+    /// vhost-user, over a stream. The front end speaks first.
+    VhostUser,
+    /// memif, over packets (`SOCK_SEQPACKET`). The server speaks first.
+    Memif,
 }
 
 /// A tunnel to another host.

@@ -12,7 +12,8 @@ pub use client::{Client, ConnectedFabric, LauncherError};
 pub use ending::{EndReason, Ending};
 pub use fabric_end::{FabricEnd, FabricEndError, SuccessorListener, become_agent, become_fabric};
 pub use messages::{
-    FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, ToFabric, TunnelDevice, VERSION,
+    FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, SocketProtocol, ToFabric,
+    TunnelDevice, VERSION,
 };
 pub use model::{HostAddress, TunnelKind};
 pub use refusal::{Refusal, Shortfall, Step};

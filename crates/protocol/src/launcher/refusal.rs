@@ -53,10 +53,6 @@ pub enum Step {
     ListenSocket,
     /// Connect to a Unix socket.
     ConnectSocket,
-    /// Listen at the socket of a memif interface.
-    ListenAtSocket,
-    /// Connect to the socket of a memif interface.
-    ConnectToSocket,
     /// Make a channel.
     MakeChannel,
     /// Start the program of a fabric.
@@ -147,8 +143,6 @@ impl fmt::Display for Step {
             Self::CreateRecording => "create the capture",
             Self::ListenSocket => "listen at the socket",
             Self::ConnectSocket => "connect to the socket",
-            Self::ListenAtSocket => "listen at the socket",
-            Self::ConnectToSocket => "connect to the socket",
             Self::MakeChannel => "make a channel",
             Self::StartFabric => "start a fabric",
             Self::StartAgent => "start an agent",

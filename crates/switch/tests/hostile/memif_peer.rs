@@ -4,8 +4,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recvmsg,
+    sendmsg, socket_with,
 };
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -88,15 +88,33 @@ pub fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
     poll(&mut list, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
 }
 
+fn socket() -> OwnedFd {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
+}
+
+/// A socket that listens at a path, instead of what was there.
+pub fn listen(path: &Path) -> OwnedFd {
+    let _ = std::fs::remove_file(path);
+    let socket = socket();
+    bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    rustix::net::listen(&socket, 16).unwrap();
+    socket
+}
+
+/// A connection to the socket at a path.
+pub fn connect_to(path: &Path) -> OwnedFd {
+    let socket = socket();
+    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
 /// A control socket.
 pub struct Peer(pub OwnedFd);
 
 impl Peer {
     pub fn connect(path: &Path) -> Self {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-        connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-        Self(socket)
+        Self(connect_to(path))
     }
 
     /// Sends bytes, if the other side still listens.

@@ -36,11 +36,11 @@ impl Socket {
     }
 
     fn server(&self, settings: MemifSettings) -> MemifPort {
-        MemifPort::server(MemifPort::listen(&self.0).unwrap(), settings).unwrap()
+        MemifPort::server(memif_peer::listen(&self.0), settings).unwrap()
     }
 
     fn client(&self, settings: MemifSettings) -> MemifPort {
-        MemifPort::client(MemifPort::connect(&self.0).unwrap(), settings).unwrap()
+        MemifPort::client(memif_peer::connect_to(&self.0), settings).unwrap()
     }
 }
 

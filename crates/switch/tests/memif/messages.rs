@@ -2,7 +2,7 @@
 
 use super::memif_peer::{
     COOKIE, Client, Peer, REGION, RINGS, SIZE, VERSION, add_region, add_ring, connect_message, event, hello,
-    init, memory, message,
+    init, listen, memory, message,
 };
 use super::{Socket, awaited, gone, look, settings};
 use rustix::fs::SealFlags;
@@ -270,7 +270,7 @@ fn by_hand(listener: &OwnedFd) -> Peer {
 #[test]
 fn servers_that_break_the_protocol_are_left() {
     let socket = Socket::new();
-    let listener = MemifPort::listen(&socket.0).unwrap();
+    let listener = listen(&socket.0);
     let unexpected = "the peer sent a message that does not belong here";
     let greeting = hello(VERSION, 0x300, 5);
     let cases: &[(&str, &[Vec<u8>], &str)] = &[

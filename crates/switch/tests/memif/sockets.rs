@@ -1,51 +1,31 @@
-//! Sockets at paths.
+//! Descriptors that are no sockets of memif.
 
-use super::{Socket, settings};
-use std::fs::{self, File};
+use super::{Socket, memif_peer, settings};
+use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::{UnixListener, UnixStream};
 use switch::Driver;
 use switch::driver::{LinkState, MemifPort};
 
 #[test]
-fn only_an_abandoned_socket_is_replaced() {
-    let socket = Socket::new();
-    let path = &socket.0;
-    let refused = |path: &Path| MemifPort::listen(path).unwrap_err().raw_os_error();
-    let first = MemifPort::listen(path).unwrap();
-    assert!(MemifPort::listens_at(&first, path));
-    assert_eq!(refused(path), Some(libc::EADDRINUSE));
-    MemifPort::remove(path);
-    assert!(path.exists(), "somebody listens");
-    drop(first);
-    assert_eq!(MemifPort::connect(path).unwrap_err().raw_os_error(), Some(libc::ECONNREFUSED));
-    let second = MemifPort::listen(path).unwrap();
-    fs::remove_file(path).unwrap();
-    assert!(!MemifPort::listens_at(&second, path));
-    // Sockets of other kinds, and files, stay.
-    let other = UnixListener::bind(path).unwrap();
-    assert_eq!(refused(path), Some(libc::EADDRINUSE));
-    assert!(MemifPort::connect(path).is_err() && !MemifPort::listens_at(&OwnedFd::from(other), path));
-    fs::remove_file(path).unwrap();
-    fs::write(path, "kept").unwrap();
-    assert_eq!(refused(path), Some(libc::EADDRINUSE));
-    MemifPort::remove(path);
-    assert_eq!(fs::read_to_string(path).unwrap(), "kept");
+fn only_sockets_of_the_kind_become_ports() {
+    let (socket, other) = (Socket::new(), Socket::new());
+    let file = File::open("/dev/null").unwrap();
+    let (stream, _far) = UnixStream::pair().unwrap();
+    let others: [OwnedFd; 3] = [file.into(), stream.into(), UnixListener::bind(&other.0).unwrap().into()];
+    for descriptor in others {
+        let again = descriptor.try_clone().unwrap();
+        assert!(MemifPort::server(again, settings(0, "")).is_err());
+        assert!(MemifPort::client(descriptor, settings(0, "")).is_err());
+    }
+    let listener = memif_peer::listen(&socket.0);
+    let connected = || memif_peer::connect_to(&socket.0);
+    assert!(MemifPort::server(connected(), settings(0, "")).is_err(), "it does not listen");
+    let state = |port: MemifPort| port.link_state();
     assert_eq!(
-        MemifPort::connect(Path::new("/nowhere/at-all")).unwrap_err().raw_os_error(),
-        Some(libc::ENOENT)
+        MemifPort::client(connected(), settings(0, "")).ok().and_then(state),
+        Some(LinkState::Connected)
     );
-    let long = PathBuf::from("/x".repeat(54));
-    assert_eq!(refused(&long), Some(libc::ENAMETOOLONG));
-    // Descriptors of other kinds are no ports.
-    let file = || OwnedFd::from(File::open("/dev/null").unwrap());
-    assert!(
-        MemifPort::server(file(), settings(0, "")).is_err()
-            && MemifPort::client(file(), settings(0, "")).is_err()
-    );
-    assert!(
-        MemifPort::client(second, settings(0, ""))
-            .is_ok_and(|port| port.link_state() == Some(LinkState::Connected))
-    );
+    let waiting = LinkState::Waiting("no client is connected".into());
+    assert_eq!(MemifPort::server(listener, settings(0, "")).ok().and_then(state), Some(waiting));
 }

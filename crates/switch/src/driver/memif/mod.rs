@@ -4,7 +4,6 @@ mod bell;
 mod connection;
 mod error;
 mod memory;
-mod path;
 mod port;
 mod ring;
 mod wire;

@@ -11,13 +11,12 @@ use super::bell;
 use super::connection::{self, Handshake, MemifSettings, Rings};
 use super::error::MemifError;
 use super::memory::Discarder;
-use super::path;
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
 use std::io;
+use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::path::Path;
 use std::ptr::null_mut;
 use std::time::Duration;
 
@@ -59,30 +58,9 @@ struct Connection {
 }
 
 impl MemifPort {
-    /// Listens at a path for clients: the part of a server that needs privileges. A socket that a process left there is
-    /// replaced, unless one still listens.
-    pub fn listen(path: &Path) -> io::Result<OwnedFd> {
-        path::listen(path)
-    }
-
-    /// Connects to the server that listens at a path: the part of a client that needs privileges.
-    pub fn connect(path: &Path) -> io::Result<OwnedFd> {
-        path::connect(path)
-    }
-
-    /// Whether a descriptor is that of a server's socket at this path.
-    pub fn listens_at(descriptor: &OwnedFd, path: &Path) -> bool {
-        path::listens_at(descriptor, path)
-    }
-
-    /// Removes the socket of a server that has ended.
-    pub fn remove(path: &Path) {
-        path::remove(path);
-    }
-
     /// The server at a listening socket. It serves one client at a time, and after it the next one.
     pub fn server(listener: OwnedFd, settings: MemifSettings) -> io::Result<Self> {
-        if !path::is_listener(&listener) {
+        if !is_listener(&listener) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "this is not the socket of a memif server",
@@ -97,7 +75,7 @@ impl MemifPort {
 
     /// The client on a connected socket. When the connection ends, the port needs another one.
     pub fn client(socket: OwnedFd, settings: MemifSettings) -> io::Result<Self> {
-        if !path::is_of_kind(&socket) {
+        if !is_of_kind(&socket) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "this is not a socket to a memif server",
@@ -387,4 +365,25 @@ impl Drop for MemifPort {
     fn drop(&mut self) {
         self.close(MemifError::Removed);
     }
+}
+
+/// Whether a descriptor is a socket of the kind that memif uses, and listens.
+fn is_listener(socket: &OwnedFd) -> bool {
+    option(socket, libc::SO_ACCEPTCONN) == Some(1) && is_of_kind(socket)
+}
+
+/// Whether a descriptor is a socket of the kind that memif uses.
+fn is_of_kind(socket: &OwnedFd) -> bool {
+    option(socket, libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET)
+        && option(socket, libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+}
+
+fn option(socket: &OwnedFd, name: libc::c_int) -> Option<libc::c_int> {
+    let (mut value, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `size` bytes to the variable.
+    let result = unsafe {
+        let value: *mut libc::c_int = &raw mut value;
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value.cast(), &raw mut size)
+    };
+    (result == 0).then_some(value)
 }
