@@ -58,11 +58,11 @@ fn two_switches_are_joined_by_a_memif() {
         assert_eq!(left["traffic"]["sent_packets"], round * FRAMES);
         assert_eq!(left["drops"], serde_json::json!({}));
         daemon.check(&["account"], 0, &["port left/memif", "port right/memif"]);
+        daemon.until(&["events"], "port memif of switch left works again");
         daemon.check(&["port", "rm", "right", "memif"], 0, &[]);
         assert!(!std::path::Path::new(socket).exists(), "the socket goes with its port");
         wait("the client notices", || !port(&daemon, "left", "memif")["fault"].is_null());
     }
-    daemon.until(&["events"], "port memif of switch left works again");
 }
 
 #[test]
