@@ -47,7 +47,7 @@ fn two_switches_are_joined_by_a_memif() {
             let other = join("left", "server").map(|word| if word == "memif" { "other" } else { word });
             let mut other = other.to_vec();
             other[5] = "memif";
-            daemon.check(&other, 5, &["has this device, file or tunnel already"]);
+            daemon.check(&other, 5, &["has this device, file, socket or tunnel already"]);
         }
         let name = format!("in{round}");
         daemon.check(&["port", "add", "left", &name, "--driver", "pcap", "--read", capture], 0, &[]);

@@ -82,7 +82,7 @@ fn a_user_connects_hosts_by_tunnels() {
     daemon.check(
         &tunnel("again", &["--vni", "42"]),
         5,
-        &["port lan/far has this device, file or tunnel already"],
+        &["port lan/far has this device, file, socket or tunnel already"],
     );
     daemon.check(&tunnel("other", &["--vni", "43", "--local", "192.0.2.1"]), 0, &[]);
     let geneve = add("geneve", "geneve", &["--remote", "192.0.2.2", "--vni", "1", "--udp-port", "4789"]);

@@ -93,7 +93,7 @@ fn virtual_machines_are_members_of_a_switch() {
     planes.check(&["port", "ls", "lan"], 0, &["(waiting: no front end is connected)"]);
     let path = planes.path("one");
     let arguments = ["port", "add", "lan", "three", "--driver", "vhost_user", "--path", &path];
-    planes.check(&arguments, 5, &["has this device, file or tunnel already"]);
+    planes.check(&arguments, 5, &["has this device, file, socket or tunnel already"]);
 
     let (mut one, mut two) = (connect(&planes, "one"), connect(&planes, "two"));
     until("the rings", || port(&planes, "one")["link"] == "up" && port(&planes, "two")["link"] == "up");

@@ -559,7 +559,7 @@ impl fmt::Display for PortError {
                 "the box and the switch are in the fabrics of different owners: remove the box, and create it with a \
                  port that is attached to the switch",
             ),
-            Self::InUse(port) => write!(f, "{} {} has this device, file or tunnel already", port.kind(), port.name()),
+            Self::InUse(port) => write!(f, "{} {} has this device, file, socket or tunnel already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
             Self::Tunnel(remote, cause) => {
                 write!(f, "can't open the tunnel to {remote}{}", missing(cause, "CAP_NET_RAW"))
