@@ -32,7 +32,8 @@ impl Packages {
             .args(["install", "--yes", "--download-only", "--no-install-recommends", "--reinstall"])
             .args(["-o", "Debug::NoLocking=true", "-o"])
             .arg(cache)
-            .args(["qemu-system-x86", "qemu-system-data", "seabios"]));
+            // Named, because one that is installed would not be downloaded as a dependency.
+            .args(["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]));
         let depends = run(Command::new("apt-cache").args(["depends", "linux-image-cloud-amd64"]));
         let kernel = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
         let kernel = kernel.expect("a kernel's package");
