@@ -272,7 +272,7 @@ fn frames_cross_the_kernels_vxlan_device() {
     }
 }
 
-/// The far kernel passes on large packets that nobody has cut. The segments are as long as the receiver announced, although the
+/// The far kernel passes on large packets before they are cut. The segments are as long as the receiver announced, although the
 /// tunnel has room for longer ones.
 #[test]
 fn segments_are_as_long_as_their_receiver_announced() {

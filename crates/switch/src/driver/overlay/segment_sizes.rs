@@ -1,6 +1,6 @@
 //! The segment sizes that TCP senders at this end of a tunnel announced.
 //!
-//! The kernel of a remote end on the same host passes on large packets that nobody has cut into segments, and does not say how
+//! The kernel of a remote end on the same host passes on large packets before they are cut, and does not say how
 //! long the segments should be. They must not be longer than their receiver announced, or they do not reach it.
 
 /// Flows that are remembered. One that is forgotten gets smaller segments, so strangers who open many cannot do more harm.
