@@ -98,7 +98,8 @@ pub fn listen(path: &Path) -> OwnedFd {
     let _ = std::fs::remove_file(path);
     let socket = socket();
     bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-    rustix::net::listen(&socket, 16).unwrap();
+    // As many as a fuzzed input can have: each peer that has left stays in the queue until it is accepted.
+    rustix::net::listen(&socket, 1024).unwrap();
     socket
 }
 
