@@ -61,6 +61,8 @@ fn commands_print_the_expected_output() {
     let address = "Idle -> q :: ARPQuerier(10.0.0.1, lan) -> Discard; Idle -> [1]q; q[1] -> Discard;";
     check(&["check", "-"], address, 1, &["ETH: parse error"]);
     check(&["check", "--device", "lan=af_packet:lo", "-"], address, 0, &["0 errors"]);
+    check(&["click", "-q", "-e", address], "", 1, &["ETH: parse error"]);
+    check(&["click", "-q", "--device", "lan=af_packet:lo", "-e", address], "", 0, &[]);
     let route = "Idle -> LinearIPLookup(10.0.0.0/8 0, 0.0.0.0/0 0) -> Discard";
     check(&["check", "--device", "0=af_packet:lo", "-"], route, 0, &["0 errors"]);
     check(&["element", "FromDPDKDevice"], "", 0, &["FromDevice", "also FromDPDKDevice"]);

@@ -13,7 +13,7 @@ use router::{Options, Router};
 
 use super::usage;
 use crate::configuration;
-use crate::environment::ProcessEnvironment;
+use crate::environment::{self, Binding, ProcessEnvironment};
 use crate::error::message;
 use crate::output;
 use crate::source::Source;
@@ -74,6 +74,9 @@ pub(crate) struct Arguments {
     /// Search the directories of PATH for libraries.
     #[arg(short = 'C', long, value_name = "PATH")]
     clickpath: Option<String>,
+    /// Use an interface for a device name of the configuration, such as 0=af_packet:eth0. May be repeated.
+    #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
+    device: Vec<Binding>,
     /// Print this help.
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -108,6 +111,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         println!("click (Clickbox {}) {}", env!("CARGO_PKG_VERSION"), router::ROUTER_VERSION);
         return ExitCode::SUCCESS;
     }
+    environment::bind(&arguments.device);
     match Driver::prepare(arguments) {
         Ok(mut driver) => driver.drive(),
         Err(()) => ExitCode::from(1),
