@@ -265,26 +265,44 @@ fn what_threads_cannot_share_is_refused() {
         ..CreateSwitch::new("other".parse().unwrap())
     };
     refused(bed.0.ask(orders::AddSwitch { definition }), "a controller of a switch");
-    let port = |limits: Limits| {
-        let definition = AddPort {
-            name: "capped".parse().unwrap(),
-            driver: PortDriver::Null {},
-            addresses: Vec::new(),
-            default: false,
-            limits,
-        };
-        bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).map(drop)
+}
+
+/// The limits of a port hold over all threads, and what exceeds them is counted.
+#[test]
+fn limits_of_a_port_hold_over_all_threads() {
+    let bed = TestBed::with_threads(2, SwitchMode::Learning);
+    let far: SwitchName = "far".parse().unwrap();
+    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
+    let definition = AddPort {
+        name: "up".parse().unwrap(),
+        driver: PortDriver::Pipe { switch: far.clone(), port: "down".parse().unwrap() },
+        addresses: Vec::new(),
+        default: false,
+        limits: Limits {
+            frames: Some(1),
+            bits: Some(1_000_000),
+            broadcasts: Some(1),
+            new_addresses: Some(1),
+            ..Limits::default()
+        },
     };
-    for limits in [
-        Limits { frames: Some(1), ..Limits::default() },
-        Limits { bits: Some(1), ..Limits::default() },
-        Limits { broadcasts: Some(1), ..Limits::default() },
-        Limits { new_addresses: Some(1), ..Limits::default() },
-    ] {
-        refused(
-            port(limits),
-            "a limit of frames, bits, broadcasts or new addresses of a port is not possible",
-        );
-    }
-    port(Limits::default()).unwrap();
+    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).unwrap();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
+    bed.start("mirror", MIRROR, &[]).unwrap();
+    let begin = std::time::Instant::now();
+    send(&bed, 1000);
+    let far_end = |bed: &TestBed| {
+        let mut traffic = bed.0.ask(orders::Traffic {}).unwrap();
+        traffic.switches.remove(&far).unwrap().remove(&"down".parse::<PortName>().unwrap()).unwrap().counters
+    };
+    bed.until("all packets are at the limited port", |bed| far_end(bed).received_packets == 1000);
+    let counters = far_end(&bed);
+    let capped: u64 = counters.drops.values().sum();
+    assert_eq!(counters.drops, drops("capped", capped));
+    // The first one passes at once, and then one a second.
+    let passed = 1000 - capped;
+    assert!((1..=2 + begin.elapsed().as_secs()).contains(&passed), "{passed}");
+    bed.until("the others reach the box", |bed| bed.read("mirror", "c.count") == passed);
+    check_account(&bed);
 }

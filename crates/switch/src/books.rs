@@ -106,7 +106,7 @@ mod tests {
                     let source = (random.below(6) == 0).then_some(MacAddr([2, 0, 0, 0, 0, 1]));
                     let settings =
                         PortSettings { rate_limit, new_addresses, source, ..PortSettings::default() };
-                    let _ = switch.add_port(settings, 0);
+                    let _ = switch.add_port(settings);
                 }
                 let mut batch = Batch::new(32);
                 for _ in 0..random.below(33) {

@@ -38,6 +38,7 @@ mod shards;
 mod silence;
 mod source_guard;
 mod switch;
+mod token_bucket;
 
 pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame, UnreadFrame};
 pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
@@ -68,3 +69,4 @@ pub use shards::Shards;
 pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};
+pub use token_bucket::Bucket as TokenBucket;

@@ -1,7 +1,8 @@
 //! A port of a switch.
 
-use crate::rate_limiter::RateLimit;
+use crate::rate_limiter::{RateLimit, RateLimiter};
 use crate::source_guard::SourceGuard;
+use crate::token_bucket::Bucket;
 use packet::MacAddr;
 
 /// The number of a port in its switch.
@@ -28,5 +29,22 @@ impl Default for PortSettings {
     /// Weight 1, no limit, any source.
     fn default() -> Self {
         Self { weight: 1, rate_limit: RateLimit::default(), new_addresses: 0, source: None, guard: None }
+    }
+}
+
+/// The limits of a port that each shard of its switch keeps together with the others: a clone has the same buckets.
+#[derive(Clone, Debug)]
+pub(crate) struct PortLimits {
+    pub(crate) limiter: RateLimiter,
+    pub(crate) new_addresses: Bucket,
+}
+
+impl PortLimits {
+    /// Full buckets.
+    pub(crate) fn new(settings: &PortSettings) -> Self {
+        Self {
+            limiter: RateLimiter::new(settings.rate_limit),
+            new_addresses: Bucket::per_second(settings.new_addresses),
+        }
     }
 }

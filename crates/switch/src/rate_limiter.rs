@@ -1,9 +1,7 @@
 //! Limits on what a port may send, with token buckets.
 
+use crate::token_bucket::{Bucket, SECOND};
 use reason::Reason;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// Bits of the longest frame. A bucket with less capacity would never pass it.
 const LONGEST: u64 = 8 * 65_536;
@@ -23,8 +21,8 @@ pub struct RateLimit {
 }
 
 /// Token buckets of frames, of bits, and of frames to group addresses. A frame passes if all that it concerns have enough
-/// tokens.
-#[derive(Clone, Copy, Debug)]
+/// tokens. A clone has the same buckets, for another thread.
+#[derive(Clone, Debug)]
 pub struct RateLimiter {
     frames: Bucket,
     bits: Bucket,
@@ -33,13 +31,17 @@ pub struct RateLimiter {
 
 impl RateLimiter {
     /// A limiter with full buckets.
-    pub fn new(settings: RateLimit, now: u64) -> Self {
+    pub fn new(settings: RateLimit) -> Self {
         let burst = settings.burst_ns.max(SECOND / 1000);
         Self {
-            frames: Bucket::new(settings.frames, burst, 1, now),
-            bits: Bucket::new(settings.bits, burst, LONGEST, now),
-            broadcasts: Bucket::per_second(settings.broadcasts, now),
+            frames: Bucket::new(settings.frames, burst, 1),
+            bits: Bucket::new(settings.bits, burst, LONGEST),
+            broadcasts: Bucket::per_second(settings.broadcasts),
         }
+    }
+
+    fn is_limited(&self) -> bool {
+        self.frames.is_limited() | self.bits.is_limited() | self.broadcasts.is_limited()
     }
 
     /// Lets a frame of `bytes` bytes, to a group address or not, pass now (nanoseconds of any monotonic clock), and takes its
@@ -50,10 +52,7 @@ impl RateLimiter {
     /// The reason of the limit that it exceeds.
     #[inline(always)]
     pub fn admit(&mut self, bytes: usize, is_group: bool, now: u64) -> Result<(), Reason> {
-        match self.frames.rate | self.bits.rate | self.broadcasts.rate {
-            0 => Ok(()),
-            _ => self.pay(bytes, is_group, now),
-        }
+        if self.is_limited() { self.pay(bytes, is_group, now) } else { Ok(()) }
     }
 
     fn pay(&mut self, bytes: usize, is_group: bool, now: u64) -> Result<(), Reason> {
@@ -69,44 +68,12 @@ impl RateLimiter {
         self.broadcasts.take(u64::from(is_group));
         Ok(())
     }
-}
 
-/// A token bucket. Tokens are kept in units of 1 / SECOND, so that no fraction is lost.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bucket {
-    rate: u64,
-    most: u128,
-    level: u128,
-    then: u64,
-}
-
-impl Bucket {
-    /// A full bucket with a capacity of `burst` nanoseconds at its rate, but at least `least` tokens.
-    fn new(rate: u64, burst: u64, least: u64, now: u64) -> Self {
-        let most = (u128::from(rate) * u128::from(burst)).max(u128::from(SECOND) * u128::from(least));
-        Self { rate, most, level: most, then: now }
-    }
-
-    /// A full bucket that holds the tokens of a second; without a rate, it always has enough.
-    pub(crate) fn per_second(rate: u64, now: u64) -> Self {
-        Self::new(rate, SECOND, 1, now)
-    }
-
-    #[inline]
-    pub(crate) fn has(&mut self, tokens: u64, now: u64) -> bool {
-        if self.rate == 0 {
-            return true;
-        }
-        let gained = u128::from(now.saturating_sub(self.then)) * u128::from(self.rate);
-        self.then = self.then.max(now);
-        self.level = (self.level + gained).min(self.most);
-        self.level >= u128::from(tokens) * u128::from(SECOND)
-    }
-
-    #[inline]
-    pub(crate) fn take(&mut self, tokens: u64) {
-        if self.rate != 0 {
-            self.level = self.level.saturating_sub(u128::from(tokens) * u128::from(SECOND));
+    /// Gives back what was leased for a batch and not used, so that other threads have it.
+    #[inline(always)]
+    pub fn end_batch(&mut self) {
+        if self.is_limited() {
+            [&mut self.frames, &mut self.bits, &mut self.broadcasts].into_iter().for_each(Bucket::give_back);
         }
     }
 }
@@ -117,7 +84,7 @@ mod tests {
 
     /// Frames of `bytes` bytes that pass per second after the burst is used up, with a frame offered every microsecond.
     fn passed(settings: RateLimit, bytes: usize) -> u64 {
-        let mut limiter = RateLimiter::new(settings, 0);
+        let mut limiter = RateLimiter::new(settings);
         while limiter.admit(bytes, false, 0).is_ok() {}
         let admitted = |at: u64| limiter.admit(bytes, false, at * 1000).is_ok();
         (0..1_000_000u64).map(admitted).map(u64::from).sum()
@@ -137,7 +104,7 @@ mod tests {
     #[test]
     fn broadcasts_have_a_rate_of_their_own() {
         let settings = RateLimit { frames: 1000, broadcasts: 10, ..RateLimit::default() };
-        let mut limiter = RateLimiter::new(settings, 0);
+        let mut limiter = RateLimiter::new(settings);
         let (mut capped, mut broadcasts_capped, mut passed) = (0, 0, [0, 0]);
         for millisecond in 0..10_000u64 {
             for is_group in [millisecond % 50 == 0, false] {
@@ -158,10 +125,10 @@ mod tests {
 
     #[test]
     fn unlimited_rates_and_backward_clocks_are_handled() {
-        let mut free = RateLimiter::new(RateLimit::default(), 5);
+        let mut free = RateLimiter::new(RateLimit::default());
         assert!((0..10_000).all(|_| free.admit(1500, true, 5).is_ok()));
         let most = RateLimit { frames: u64::MAX, bits: u64::MAX, broadcasts: u64::MAX, burst_ns: u64::MAX };
-        let mut limiter = RateLimiter::new(most, u64::MAX);
+        let mut limiter = RateLimiter::new(most);
         assert_eq!(limiter.admit(usize::MAX >> 3, true, 0), Ok(()));
     }
 }

@@ -8,7 +8,7 @@ use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
-use crate::port::{PortId, PortSettings};
+use crate::port::{PortId, PortLimits, PortSettings};
 use crate::shards::{Exchange, Message, without_shard};
 use crate::silence::{Progress, SilenceWatch};
 use crate::switch::{Switch, SwitchError};
@@ -107,17 +107,19 @@ impl<F: Forward> SwitchRunner<F> {
         driver: Box<dyn Driver>,
         settings: PortSettings,
     ) -> Result<PortId, SwitchError> {
-        self.add_owned_port(driver, settings, None)
+        let limits = PortLimits::new(&settings);
+        self.add_owned_port(driver, settings, limits, None)
     }
 
-    /// Adds a port, which another shard drives if there is an `owner`.
+    /// Adds a port, with limits that all shards share, which another shard drives if there is an `owner`.
     pub(crate) fn add_owned_port(
         &mut self,
         driver: Box<dyn Driver>,
         settings: PortSettings,
+        limits: PortLimits,
         owner: Option<usize>,
     ) -> Result<PortId, SwitchError> {
-        let port = self.switch.add_port(settings, self.now())?;
+        let port = self.switch.add_limited_port(settings, limits)?;
         let index = usize::from(port.0);
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);

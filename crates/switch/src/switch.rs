@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
-use crate::port::{PortId, PortSettings};
+use crate::port::{PortId, PortLimits, PortSettings};
 use crate::rate_limiter::{RateLimit, RateLimiter};
 use flow_table::Key;
 use packet::MacAddr;
@@ -72,7 +72,17 @@ impl<F: Forward> Switch<F> {
     }
 
     /// Adds a port with the lowest free number.
-    pub fn add_port(&mut self, settings: PortSettings, now: u64) -> Result<PortId, SwitchError> {
+    pub fn add_port(&mut self, settings: PortSettings) -> Result<PortId, SwitchError> {
+        let limits = PortLimits::new(&settings);
+        self.add_limited_port(settings, limits)
+    }
+
+    /// Adds a port with limits that shards of the switch share.
+    pub(crate) fn add_limited_port(
+        &mut self,
+        settings: PortSettings,
+        limits: PortLimits,
+    ) -> Result<PortId, SwitchError> {
         let free = self.ports.iter().position(Option::is_none).unwrap_or(self.ports.len());
         if free >= MAX_PORTS {
             return Err(SwitchError::Full);
@@ -80,8 +90,8 @@ impl<F: Forward> Switch<F> {
         if free == self.ports.len() {
             self.ports.push(None);
         }
-        let limiter = RateLimiter::new(settings.rate_limit, now);
-        self.forward.limit_new_addresses(PortId(free as u16), settings.new_addresses, now);
+        let PortLimits { limiter, new_addresses } = limits;
+        self.forward.limit_new_addresses(PortId(free as u16), new_addresses);
         self.ports[free] =
             Some(Port { settings, limiter, counters: Counters::default(), planned: 0, is_flooded: true });
         Ok(PortId(free as u16))
@@ -102,12 +112,11 @@ impl<F: Forward> Switch<F> {
 
     /// Changes a port's settings; its rate limiter restarts with full buckets. Returns false if the port does not
     /// exist.
-    pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
+    pub fn set_port(&mut self, port: PortId, settings: PortSettings) -> bool {
         let Some(entry) = self.port_mut(port) else { return false };
-        entry.limiter = RateLimiter::new(settings.rate_limit, now);
-        let new_addresses = settings.new_addresses;
-        entry.settings = settings;
-        self.forward.limit_new_addresses(port, new_addresses, now);
+        let PortLimits { limiter, new_addresses } = PortLimits::new(&settings);
+        (entry.limiter, entry.settings) = (limiter, settings);
+        self.forward.limit_new_addresses(port, new_addresses);
         true
     }
 
@@ -212,6 +221,7 @@ impl<F: Forward> Switch<F> {
             }
         };
         count_planned(plan, ports, books);
+        port.limiter.end_batch();
         port.counters.received_frames += batch.len() as u64;
         port.counters.received_bytes += received_bytes;
         if let Some(slot) = ports.get_mut(usize::from(from.0)) {
@@ -578,7 +588,7 @@ mod tests {
         }
         let mut switch = Switch::new(table);
         for port in 0..3 {
-            assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(port)));
+            assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(port)));
         }
         let mut all = frame(9, 0, 60);
         all[..6].fill(0xff);
@@ -615,21 +625,21 @@ mod tests {
     fn a_learning_switch_floods_until_it_has_learned() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         for _ in 0..3 {
-            switch.add_port(PortSettings::default(), 0).unwrap();
+            switch.add_port(PortSettings::default()).unwrap();
         }
         check(&mut switch, 0, &[frame(2, 1, 60)], &[(1, &[0]), (2, &[0])]);
         check(&mut switch, 2, &[frame(1, 2, 60)], &[(0, &[0])]);
         check(&mut switch, 0, &[frame(2, 1, 60)], &[(2, &[0])]);
         switch.remove_port(PortId(2)).unwrap();
         check(&mut switch, 0, &[frame(2, 1, 60)], &[(1, &[0])]);
-        assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(2)));
+        assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(2)));
         check(&mut switch, 7, &[frame(2, 1, 60)], &[]);
     }
 
     #[test]
     fn a_frame_in_a_switch_with_one_port_has_no_route() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
-        switch.add_port(PortSettings::default(), 0).unwrap();
+        switch.add_port(PortSettings::default()).unwrap();
         check(&mut switch, 0, &[frame(2, 1, 60)], &[]);
         assert_eq!(switch.counters(PortId(0)).unwrap().dropped(Reason::NO_ROUTE), 1);
     }
@@ -642,8 +652,8 @@ mod tests {
         let only = Some(MacAddr([2, 0, 0, 0, 0, 1]));
         let bits = 8 * 65_536;
         let rate_limit = RateLimit { bits, ..RateLimit::default() };
-        switch.add_port(PortSettings { source: only, rate_limit, ..PortSettings::default() }, 0).unwrap();
-        switch.add_port(PortSettings::default(), 0).unwrap();
+        switch.add_port(PortSettings { source: only, rate_limit, ..PortSettings::default() }).unwrap();
+        switch.add_port(PortSettings::default()).unwrap();
         let frames: Vec<_> =
             (0..100).map(|number| frame(9, if number % 4 == 0 { 2 } else { 1 }, 1024)).collect();
         let mut plan = ForwardingPlan::default();
@@ -664,7 +674,7 @@ mod tests {
             Switch::new(ForwardingMode::Learning(LearningBridge::new(LearningSettings::default())));
         for switch in [&mut switch, &mut bridge] {
             for _ in 0..2 {
-                switch.add_port(PortSettings::default(), 0).unwrap();
+                switch.add_port(PortSettings::default()).unwrap();
             }
             let mut frames = [frame(9, 1, 60), frame(9, 1, 60), frame(9, 1, 60), frame(9, 2, 60)];
             frames[1][6..12].fill(0xff);
@@ -681,8 +691,8 @@ mod tests {
     fn quotas_of_a_port_are_exact() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         let rate_limit = RateLimit { broadcasts: 3, ..RateLimit::default() };
-        switch.add_port(PortSettings { rate_limit, new_addresses: 5, ..PortSettings::default() }, 0).unwrap();
-        switch.add_port(PortSettings::default(), 0).unwrap();
+        switch.add_port(PortSettings { rate_limit, new_addresses: 5, ..PortSettings::default() }).unwrap();
+        switch.add_port(PortSettings::default()).unwrap();
         let mut plan = ForwardingPlan::default();
         let mut expected = Counters::default();
         for second in 0..10u8 {
@@ -703,17 +713,13 @@ mod tests {
         }
         assert_eq!(switch.counters(PortId(0)), Some(&expected));
         // Other settings start with full buckets.
-        switch.set_port(
-            PortId(0),
-            PortSettings { new_addresses: 1, ..PortSettings::default() },
-            9_000_000_000,
-        );
+        switch.set_port(PortId(0), PortSettings { new_addresses: 1, ..PortSettings::default() });
         let frames: Vec<_> = (200..210).map(|number| frame(250, number, 60)).collect();
         switch.switch(&batch(&frames), PortId(0), 9_000_000_000, &mut plan);
         assert_eq!(plan.frames(PortId(1)), [0]);
         // A port that is added later in its place has its own.
         switch.remove_port(PortId(0)).unwrap();
-        switch.add_port(PortSettings::default(), 9_000_000_000).unwrap();
+        switch.add_port(PortSettings::default()).unwrap();
         switch.switch(&batch(&frames), PortId(0), 9_000_000_000, &mut plan);
         assert_eq!(plan.frames(PortId(1)).len(), 10);
     }
@@ -723,7 +729,7 @@ mod tests {
     fn a_spoofed_frame_takes_no_traffic() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         for _ in 0..3 {
-            switch.add_port(PortSettings::default(), 0).unwrap();
+            switch.add_port(PortSettings::default()).unwrap();
         }
         let victim = MacAddr([2, 0, 0, 0, 0, 1]);
         switch.forward_mut().bind(victim, PortId(0)).unwrap();
@@ -749,11 +755,11 @@ mod tests {
     fn ports_are_bounded() {
         let mut switch = Switch::new(StaticTable::new());
         for port in 0..MAX_PORTS as u16 {
-            assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(port)));
+            assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(port)));
         }
-        assert_eq!(switch.add_port(PortSettings::default(), 0), Err(SwitchError::Full));
+        assert_eq!(switch.add_port(PortSettings::default()), Err(SwitchError::Full));
         assert_eq!(switch.ports().count(), MAX_PORTS);
         assert!(switch.remove_port(PortId(5)).is_some() && switch.remove_port(PortId(5)).is_none());
-        assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(5)));
+        assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(5)));
     }
 }

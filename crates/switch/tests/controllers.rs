@@ -33,7 +33,7 @@ impl Bench {
         };
         let mut switch = Switch::new(ForwardingMode::Steering(Box::new(Steering::new(settings))));
         for number in 0..PORTS {
-            assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(number)));
+            assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(number)));
         }
         let mut bench = Self { switch, made: MadeFrames::default(), wakes: Arc::default() };
         for number in 0..PORTS {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Pipe};
 use switch::{
     Batch, Counters, Driver, ForwardingMode, LearningBridge, LearningSettings, PortId, PortSettings, REASONS,
-    Reason, Shards, SwitchRunner, wait,
+    RateLimit, Reason, Shards, SwitchRunner, wait,
 };
 use test_support::{Capability, require};
 
@@ -376,4 +376,66 @@ fn a_box_has_a_ring_pair_for_each_thread() {
         assert_eq!(counters, [expected; 2]);
         check_books(&mut switch, &[uplink, inside]);
     }
+}
+
+/// A limit is that of the port, whatever threads its flows belong to: one flow alone gets all of it, and all flows together no more.
+#[test]
+fn limits_of_a_port_hold_over_all_threads() {
+    for flows in [1, 2, 500] {
+        let mut switch = switch(3);
+        let rate_limit = RateLimit { frames: 20_000, burst_ns: 20_000_000, ..RateLimit::default() };
+        let (inside, mut ours) = Pipe::pair().unwrap();
+        let settings = PortSettings { rate_limit, ..PortSettings::default() };
+        let left = switch.add_port(vec![Box::new(inside)], &settings).unwrap();
+        let (right, mut theirs) = add_pipe(&mut switch);
+        // A first frame fills the table: later ones are no broadcasts.
+        let begin = switch.now();
+        let (mut sent, mut passed) = (0, 0);
+        for round in 0..40 {
+            let frames: Vec<_> = (0..50).map(|number| frame((round * 50 + number) % flows, false)).collect();
+            send(&mut ours, &frames);
+            sent += frames.len() as u64;
+            run(&mut switch);
+            passed += receive(&mut theirs).len() as u64;
+        }
+        let most = 400 + (switch.now() - begin) / 50_000;
+        let counters = switch.counters(left).unwrap();
+        assert_eq!(counters.received_frames, sent);
+        assert_eq!(passed + counters.dropped(Reason::CAPPED), sent, "{counters:?}");
+        // It has more frames than the limit allows, unless the machine stood still.
+        assert!((400..=most + 1).contains(&passed) && (passed < sent || most > sent), "{passed} of {most}");
+        if flows > 2 {
+            assert!(received(&mut switch, left).iter().all(|count| *count > 300));
+        }
+        check_books(&mut switch, &[left, right]);
+    }
+}
+
+/// As above: new addresses. What one thread learns costs no other one a token.
+#[test]
+fn new_addresses_are_limited_over_all_threads() {
+    let mut switch = switch(3);
+    let (inside, mut ours) = Pipe::pair().unwrap();
+    let settings = PortSettings { new_addresses: 5, ..PortSettings::default() };
+    let left = switch.add_port(vec![Box::new(inside)], &settings).unwrap();
+    let (right, mut theirs) = add_pipe(&mut switch);
+    let begin = switch.now();
+    let (mut sent, mut passed) = (0, 0);
+    for station in 256..316u16 {
+        for flow in 0..6 {
+            let mut frame = frame(station + 1000 * flow, false);
+            frame[10..12].copy_from_slice(&station.to_be_bytes());
+            send(&mut ours, &[frame]);
+            sent += 1;
+            run(&mut switch);
+            passed += receive(&mut theirs).len() as u64;
+        }
+    }
+    let seconds = (switch.now() - begin) / 1_000_000_000;
+    let counters = switch.counters(left).unwrap();
+    assert_eq!((counters.received_frames, passed + counters.dropped(Reason::CAPPED)), (sent, sent));
+    // Each of them sends six frames, in several threads.
+    assert!(passed >= 30 && passed <= 6 * (5 + 5 * (seconds + 1)), "{passed} in {seconds} s");
+    assert!(received(&mut switch, left).iter().all(|count| *count > 60));
+    check_books(&mut switch, &[left, right]);
 }

@@ -21,7 +21,7 @@ fn switch(ports: u16) -> Switch<ForwardingMode> {
     };
     let mut switch = Switch::new(ForwardingMode::Steering(Box::new(Steering::new(settings))));
     for number in 0..ports {
-        assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(number)));
+        assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(number)));
         assert!(steering(&mut switch).set_port_key(PortId(number), PortKey(100 + number)));
     }
     switch
@@ -180,7 +180,7 @@ fn ports_are_guarded_as_in_other_modes() {
     let only = Some(MacAddr([2, 0, 0, 0, 0, 3]));
     let rate_limit = RateLimit { broadcasts: 1, ..RateLimit::default() };
     let settings = PortSettings { new_addresses: 1, rate_limit, ..PortSettings::default() };
-    assert!(switch.set_port(PortId(0), settings, 0));
+    assert!(switch.set_port(PortId(0), settings));
     let mut group = frame(2, 1, &ip4(0, 0, 80));
     group[6] = 3;
     let mut all = frame(2, 1, &ip4(0, 0, 80));
@@ -198,7 +198,7 @@ fn ports_are_guarded_as_in_other_modes() {
     let drops =
         [(Reason::SPOOFED, 1), (Reason::BAD_SOURCE, 1), (Reason::CAPPED, 1), (Reason::BROADCASTS_CAPPED, 1)];
     assert_eq!(switch.counters(PortId(0)), Some(&counters(&frames, &drops)));
-    assert!(switch.set_port(PortId(1), PortSettings { source: only, ..PortSettings::default() }, 0));
+    assert!(switch.set_port(PortId(1), PortSettings { source: only, ..PortSettings::default() }));
     let other = [frame(2, 1, &ip4(0, 0, 80)), frame(2, 3, &ip4(0, 0, 80))];
     assert_eq!(plan(&mut switch, 1, &other, 0), [(2, vec![1])]);
     assert_eq!(switch.counters(PortId(1)), Some(&counters(&other, &[(Reason::SPOOFED, 1)])));
@@ -217,7 +217,7 @@ fn flows_follow_a_port_and_not_its_number() {
     assert_eq!(plan(&mut switch, 0, &frames, 0), [(2, vec![0])]);
     switch.remove_port(PortId(2)).unwrap();
     assert_eq!(plan(&mut switch, 0, &frames, 0), []);
-    assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(2)));
+    assert_eq!(switch.add_port(PortSettings::default()), Ok(PortId(2)));
     assert_eq!(plan(&mut switch, 0, &frames, 0), []);
     // Without a key it is no flow's ingress port either; a key belongs to one port.
     assert_eq!(plan(&mut switch, 2, &frames, 0), []);

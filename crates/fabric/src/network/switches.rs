@@ -81,18 +81,6 @@ fn settings(limits: &Limits, mac: Option<model::MacAddr>) -> PortSettings {
     }
 }
 
-/// Checks that no limit is set that threads would have to share: each of them would grant it.
-fn check_limits(limits: &Limits) -> Result<(), OperationError> {
-    let Limits { frames, bits, broadcasts, new_addresses, .. } = limits;
-    let is_set = |limit: &Option<u64>| limit.is_some_and(|limit| limit > 0);
-    match [frames, bits, broadcasts, new_addresses].into_iter().any(is_set) {
-        true => {
-            Err(PortError::Threads("a limit of frames, bits, broadcasts or new addresses of a port").into())
-        }
-        false => Ok(()),
-    }
-}
-
 impl Network {
     pub(crate) fn switch_names(&self) -> impl Iterator<Item = &SwitchName> {
         self.switches.iter().map(|record| &record.name)
@@ -282,9 +270,6 @@ impl Network {
 
     pub(super) fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
         self.check_vacant(switch, &new.definition.name)?;
-        if self.thread_count() > 1 {
-            check_limits(&new.definition.limits)?;
-        }
         let (record, runner) = self.record_and_runner(switch)?;
         let captures = Captures::default();
         let drivers = captured(new.drivers, &captures);

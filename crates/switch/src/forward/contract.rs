@@ -2,6 +2,7 @@
 
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
+use crate::token_bucket::Bucket;
 use packet::MacAddr;
 use reason::Reason;
 
@@ -103,9 +104,8 @@ pub trait Forward: Send {
     /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
 
-    /// Limits the addresses per second that are learned from a port; 0 means no limit. A method that learns none does
-    /// nothing. `now` is as in [`decide`](Self::decide).
-    fn limit_new_addresses(&mut self, _port: PortId, _per_second: u64, _now: u64) {}
+    /// Limits the addresses that are learned from a port: each of them takes a token. A method that learns none does nothing.
+    fn limit_new_addresses(&mut self, _port: PortId, _quota: Bucket) {}
 
     /// Forgets the addresses learned at a port that went down. Its assigned addresses stay. Callers may repeat it while
     /// the port is down, so it must be cheap when there is nothing to forget.
@@ -180,8 +180,8 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
         (**self).remove_port(port);
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
-        (**self).limit_new_addresses(port, per_second, now);
+    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+        (**self).limit_new_addresses(port, quota);
     }
 
     fn flush_port(&mut self, port: PortId) {

@@ -19,7 +19,7 @@
 use super::contract::{Decision, Forward};
 use super::static_table::TableError;
 use crate::port::PortId;
-use crate::rate_limiter::Bucket;
+use crate::token_bucket::Bucket;
 use packet::MacAddr;
 
 /// Entries per bucket: two cache lines.
@@ -86,7 +86,7 @@ const MAX_NEWS: usize = 4096;
 const REPORTS_PER_AGEING: u64 = 8;
 
 /// The addresses that one port has taught.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Taught {
     /// Learned entries of the port, live or expired.
     count: u32,
@@ -180,7 +180,7 @@ impl LearningBridge {
     fn taught(&mut self, port: PortId) -> &mut Taught {
         let index = usize::from(port.0);
         if self.taught.len() <= index {
-            self.taught.resize(index + 1, Taught::default());
+            self.taught.resize_with(index + 1, Taught::default);
         }
         &mut self.taught[index]
     }
@@ -346,8 +346,8 @@ impl Forward for LearningBridge {
         }
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
-        self.taught(port).quota = Bucket::per_second(per_second, now);
+    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+        self.taught(port).quota = quota;
     }
 
     fn flush_port(&mut self, port: PortId) {

@@ -4,6 +4,7 @@ use super::contract::{Decision, Forward, FrameHead, Outcome};
 use super::{LearningBridge, StaticTable, Steering};
 use crate::batch::UnreadFrame;
 use crate::port::PortId;
+use crate::token_bucket::Bucket;
 use packet::MacAddr;
 
 /// One of the forwarding methods.
@@ -86,11 +87,11 @@ impl Forward for ForwardingMode {
         }
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
+    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
         match self {
-            Self::Static(table) => table.limit_new_addresses(port, per_second, now),
-            Self::Learning(bridge) => bridge.limit_new_addresses(port, per_second, now),
-            Self::Steering(steering) => steering.limit_new_addresses(port, per_second, now),
+            Self::Static(table) => table.limit_new_addresses(port, quota),
+            Self::Learning(bridge) => bridge.limit_new_addresses(port, quota),
+            Self::Steering(steering) => steering.limit_new_addresses(port, quota),
         }
     }
 

@@ -16,6 +16,7 @@ use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
 use crate::huge_pages;
 use crate::port::PortId;
+use crate::token_bucket::Bucket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowEnd, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline,
@@ -680,8 +681,8 @@ impl Forward for Steering {
         self.bridge.remove_port(port);
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
-        self.bridge.limit_new_addresses(port, per_second, now);
+    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+        self.bridge.limit_new_addresses(port, quota);
     }
 
     fn flush_port(&mut self, port: PortId) {

@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, LinkState, Null};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
-use crate::port::{PortId, PortSettings};
+use crate::port::{PortId, PortLimits, PortSettings};
 use crate::runner::{PortCost, SwitchRunner};
 use crate::silence::Progress;
 use crate::switch::{Switch, SwitchError};
@@ -15,8 +15,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// A switch with a shard for each thread that runs it. Shards share nothing: each has its own queues of the ports, its own
-/// tables and counters. What belongs to another shard passes a ring between the two.
+/// A switch with a shard for each thread that runs it. Shards share nothing but the limits of ports: each has its own
+/// queues of the ports, its own tables and counters. What belongs to another shard passes a ring between the two.
 ///
 /// A port with one driver for each shard is driven by all. One with a single driver belongs to one shard.
 ///
@@ -127,12 +127,13 @@ impl<F: Forward> Shards<F> {
         let owner = (drivers.len() < count).then(|| self.least_used());
         let mut drivers = drivers.into_iter();
         let mut added = None;
+        let limits = PortLimits::new(settings);
         for (number, shard) in self.shards_mut().enumerate() {
             let is_here = owner.is_none_or(|owner| owner == number);
             let driver = is_here.then(|| drivers.next()).flatten().unwrap_or_else(|| Box::new(Null));
             let owner = owner.filter(|owner| *owner != number);
             // All shards have the same ports, so they agree on the number and on whether there is one.
-            added = Some(shard.add_owned_port(driver, settings.clone(), owner)?);
+            added = Some(shard.add_owned_port(driver, settings.clone(), limits.clone(), owner)?);
         }
         if let Some(owner) = owner.and_then(|owner| self.owned.get_mut(owner)) {
             *owner += 1;
