@@ -230,11 +230,22 @@ fn flows_of_the_table_hold_in_all_threads() {
         let ports = ports(bed);
         ports[&"source.0".parse::<PortName>().unwrap()].counters.drops == drops("flow_miss", 200)
     });
+    // A flow ends in all threads together.
     assert_eq!((flows(&bed), bed.read("source", "r.count")), (vec![(2, 1000)], 1000));
     check_account(&bed);
     let mut timed = flow(3, "source.0", FlowOutput::Drop);
     timed.flow.idle_seconds = Some(1);
-    refused(add(timed), "a timeout of a flow");
+    add(timed).unwrap();
+    send(&bed, 200);
+    bed.until("the flow drops all", |bed| flows(bed).get(1) == Some(&(3, 200)));
+    bed.until("the flow ends", |bed| flows(bed).len() == 1);
+    send(&bed, 100);
+    bed.until("nothing matches again", |bed| {
+        let ports = ports(bed);
+        let drops = &ports[&"source.0".parse::<PortName>().unwrap()].counters.drops;
+        *drops == BTreeMap::from([("flow_drop".to_string(), 200), ("flow_miss".to_string(), 300)])
+    });
+    check_account(&bed);
 }
 
 fn drops(reason: &str, count: u64) -> BTreeMap<String, u64> {

@@ -296,6 +296,37 @@ fn timeouts_end_whole_flows() {
     assert_eq!(steering(&mut switch).expire_flows(u64::MAX, 100), []);
 }
 
+/// A flow is idle when no shard of the switch uses it, and its counters are the sums.
+#[test]
+fn timeouts_hold_over_all_shards() {
+    let mut shards = [switch(2), switch(2)];
+    let seconds = |count| Some(Duration::from_secs(count));
+    let base = flow(1, 9, Match::any(), to(1));
+    let idle = Flow { matches: vec![tcp(0x0800, 80)], idle_timeout: seconds(10), ..base.clone() };
+    let hard = Flow { id: 2, hard_timeout: seconds(20), priority: 1, ..base };
+    for shard in &mut shards {
+        steering(shard).add_flow(idle.clone(), 0).unwrap();
+        steering(shard).add_flow(hard.clone(), 0).unwrap();
+    }
+    let mut ended = Vec::new();
+    for second in 0..=40 {
+        let now = second * SECOND;
+        // Each of them uses the flow every 12 seconds, in turn.
+        if second <= 24 && second % 6 == 0 {
+            plan(&mut shards[second as usize / 6 % 2], 0, &[frame(2, 1, &ip4(0, 0, 80))], now);
+        }
+        let [one, other] = &mut shards;
+        for flow in Steering::expire_flows_of(&mut [steering(one), steering(other)], now, 2) {
+            ended.push((second, flow.status.id, flow.status.packets, flow.reason));
+        }
+    }
+    assert_eq!(ended, [(20, 2, 0, RemovalReason::HardTimeout), (34, 1, 5, RemovalReason::IdleTimeout)]);
+    for shard in &mut shards {
+        assert!(steering(shard).is_empty() && steering(shard).next_deadline().is_none());
+        assert_eq!(shard.counters(PortId(0)).unwrap().dropped(Reason::FLOW_MISS), 0);
+    }
+}
+
 /// What a linear search of the flows decides.
 struct Oracle {
     flows: Vec<(Flow, u64)>,

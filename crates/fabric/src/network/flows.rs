@@ -111,10 +111,6 @@ impl Network {
         definition: &FlowDefinition,
     ) -> Result<(), OperationError> {
         let FlowDefinition { id, matches, flow } = definition;
-        let has_timeout = flow.idle_seconds.is_some() || flow.timeout_seconds.is_some();
-        if self.thread_count() > 1 && has_timeout {
-            return Err(PortError::Threads("a timeout of a flow").into());
-        }
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
         let mut all = all_steering(switch, runner)?;
@@ -194,9 +190,7 @@ impl Network {
         let mut flows = lists.next().unwrap_or_default();
         for list in lists {
             for (sum, found) in flows.iter_mut().zip(list).filter(|(sum, found)| sum.id == found.id) {
-                sum.packets += found.packets;
-                sum.bytes += found.bytes;
-                sum.idle = sum.idle.min(found.idle);
+                *sum += found;
             }
         }
         let status = |found: switch::FlowStatus| {
@@ -250,17 +244,24 @@ impl Network {
     /// Ends flows whose timeouts have passed: a bounded number. Returns the time until the next one may end.
     pub(super) fn expire_flows(&mut self) -> Option<Duration> {
         let mut next: Option<Duration> = None;
+        // Several threads look less often, because each look stops them.
+        let threads = self.thread_count().pow(2);
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
             let now = runner.now();
-            for forward in runner.forwards() {
-                let ForwardingMode::Steering(steering) = forward else { continue };
-                // With several threads no flow has a timeout.
-                for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
-                    record.flows.remove(&ended.status.id);
-                    if let Some(report) = &mut self.ended_flows {
-                        report.note(&record.name, ended);
-                    }
+            let mut all: Vec<&mut Steering> = runner
+                .forwards()
+                .filter_map(|forward| match forward {
+                    ForwardingMode::Steering(steering) => Some(&mut **steering),
+                    _ => None,
+                })
+                .collect();
+            for ended in Steering::expire_flows_of(&mut all, now, MAX_EXPIRED_FLOWS * threads) {
+                record.flows.remove(&ended.status.id);
+                if let Some(report) = &mut self.ended_flows {
+                    report.note(&record.name, ended);
                 }
+            }
+            for steering in all {
                 steering.expire_entries(now, MAX_EXPIRED_FLOWS);
                 let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
                 next = [next, due].into_iter().flatten().min();

@@ -2,6 +2,7 @@
 
 use flow_table::{FlowModError, Match, RemovalReason};
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// The name of a port in flows.
@@ -71,6 +72,15 @@ pub struct EndedFlow {
     pub status: FlowStatus,
     /// Which timeout has passed.
     pub reason: RemovalReason,
+}
+
+impl AddAssign for FlowStatus {
+    /// Adds what another shard of the switch knows of the same flow.
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.idle = self.idle.min(other.idle);
+    }
 }
 
 /// Why a flow cannot be added.

@@ -12,6 +12,7 @@ mod openflow;
 mod operations;
 mod static_table;
 mod steering;
+mod timeouts;
 
 pub use chains::{
     ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan,

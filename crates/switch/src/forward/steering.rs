@@ -10,7 +10,7 @@
 use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending, PendingOperations};
-use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
+use super::flow::{Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::ingress::{ingress_of, number};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
@@ -19,8 +19,8 @@ use crate::port::PortId;
 use crate::token_bucket::Bucket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowEnd, FlowTuple,
-    FragmentCounters, Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline,
-    RemovalReason, Seed,
+    FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,
+    Seed,
 };
 use packet::MacAddr;
 use reason::Reason;
@@ -74,7 +74,7 @@ pub(super) struct StoredFlow {
     pub(super) flow: Flow,
     pub(super) created: Duration,
     /// When its timeouts are looked at next, in nanoseconds.
-    deadline: Option<u64>,
+    pub(super) deadline: Option<u64>,
 }
 
 /// Forwards frames by flows.
@@ -87,7 +87,7 @@ pub struct Steering {
     /// The flow of each match and priority.
     pub(super) owners: HashMap<(Match, u16), u64>,
     /// Deadlines in nanoseconds, with the flows.
-    deadlines: BTreeSet<(u64, u64)>,
+    pub(super) deadlines: BTreeSet<(u64, u64)>,
     /// The port of each key.
     pub(super) ports: Vec<Option<PortId>>,
     /// The key of each port.
@@ -301,39 +301,6 @@ impl Steering {
         list
     }
 
-    /// Ends flows whose timeouts have passed. Looks at `limit` flows at most, so that frames wait for a bounded time.
-    pub fn expire_flows(&mut self, now: u64, limit: usize) -> Vec<EndedFlow> {
-        let time = Duration::from_nanos(now);
-        let mut ended = Vec::new();
-        self.chains.expire(now);
-        for _ in 0..limit {
-            let Some(&(_, id)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now) else {
-                break;
-            };
-            let Some(mut stored) = self.flows.remove(&id) else {
-                self.deadlines.pop_first();
-                continue;
-            };
-            self.deadlines.pop_first();
-            stored.deadline = None;
-            let status = self.status(&stored, time);
-            let passed =
-                |timeout: Option<Duration>, since: Duration| timeout.is_some_and(|timeout| since >= timeout);
-            let reason = if passed(stored.flow.hard_timeout, status.age) {
-                RemovalReason::HardTimeout
-            } else if passed(stored.flow.idle_timeout, status.idle) {
-                RemovalReason::IdleTimeout
-            } else {
-                self.schedule(&mut stored, time.saturating_sub(status.idle));
-                self.flows.insert(id, stored);
-                continue;
-            };
-            self.remove_entries(&stored.flow, time);
-            ended.push(EndedFlow { status, reason });
-        }
-        ended
-    }
-
     /// When the timeouts of a flow or an entry are looked at next, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
         let entries =
@@ -342,18 +309,7 @@ impl Steering {
         [flows, entries, self.chains.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
-    fn schedule(&mut self, stored: &mut StoredFlow, used: Duration) {
-        let hard = stored.flow.hard_timeout.map(|timeout| stored.created.saturating_add(timeout));
-        let idle = stored.flow.idle_timeout.map(|timeout| used.saturating_add(timeout));
-        let deadline = [hard, idle].into_iter().flatten().min();
-        stored.deadline = deadline.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        if let Some(deadline) = stored.deadline {
-            self.deadlines.insert((deadline, stored.flow.id));
-        }
-    }
-
-    fn status(&mut self, stored: &StoredFlow, now: Duration) -> FlowStatus {
+    pub(super) fn status(&mut self, stored: &StoredFlow, now: Duration) -> FlowStatus {
         let (mut packets, mut bytes, mut used) = (0, 0, stored.created);
         for matching in &stored.flow.matches {
             if let Some(entry) = self.pipeline.entry(0, matching, stored.flow.priority) {
