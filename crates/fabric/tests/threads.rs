@@ -6,9 +6,7 @@ use model::{
     AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, CreateSwitch, FlowOutput, Limits,
     PortDriver, PortName, SwitchMode, SwitchName,
 };
-use protocol::fabric::{
-    FabricError, FlowDefinition, PortStats, ServiceDefinition, TranslationDefinition, orders,
-};
+use protocol::fabric::{FabricError, FlowDefinition, PortStats, ServiceDefinition, orders};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use support::{TestBed, chain, lan, service};
@@ -230,9 +228,9 @@ fn flows_of_the_table_hold_in_all_threads() {
         let ports = ports(bed);
         ports[&"source.0".parse::<PortName>().unwrap()].counters.drops == drops("flow_miss", 200)
     });
-    // A flow ends in all threads together.
     assert_eq!((flows(&bed), bed.read("source", "r.count")), (vec![(2, 1000)], 1000));
     check_account(&bed);
+    // A flow ends in all threads together.
     let mut timed = flow(3, "source.0", FlowOutput::Drop);
     timed.flow.idle_seconds = Some(1);
     add(timed).unwrap();
@@ -265,9 +263,6 @@ fn refused(result: Result<(), FabricError>, what: &str) {
 #[test]
 fn what_threads_cannot_share_is_refused() {
     let bed = TestBed::with_threads(2, SwitchMode::Steering);
-    let mut translator = service("nat", "in=0,out=1", &[], &[]);
-    translator.translation = Some(TranslationDefinition { mappings: Vec::new() });
-    refused(bed.steer(vec![translator], Vec::new()), "a service that translates addresses");
     let functions = ServiceDefinition { places: Some(1), ..service("nf", "in=0", &[], &[]) };
     refused(bed.steer(vec![functions], Vec::new()), "a service for functions");
     let definition = CreateSwitch {

@@ -3,10 +3,12 @@
 mod support;
 
 use model::{
-    AddressRange, File, HandoverPhase, HandoverStatus, InstanceStatus, RefusedTuples, Translation,
-    TranslationStatus, Value,
+    AddressRange, File, HandoverPhase, HandoverStatus, InstanceStatus, RefusedTuples, SwitchMode,
+    Translation, TranslationStatus, Value,
 };
-use protocol::fabric::{Configuration, FabricError, ServiceDefinition, TranslationDefinition, orders};
+use protocol::fabric::{
+    Configuration, FabricError, ServiceDefinition, SteeringReply, TranslationDefinition, orders,
+};
 use std::ops::Range;
 use support::{TestBed, chain, configuration, service};
 
@@ -117,23 +119,23 @@ fn write(bed: &TestBed, handler: &str) {
     bed.0.ask(order).unwrap();
 }
 
-/// Every reply returns to its client, by the same instances, however many there are.
-#[test]
-fn replies_return_to_their_clients() {
-    let bed = TestBed::new();
-    start_source(&bed);
+/// Gives the switch a chain of a firewall, the translator, and a firewall as intrusion detection.
+fn steer(bed: &TestBed, nat: ServiceDefinition) {
+    let pair = |name: &str, one: &str, two: &str| service(name, "in=0,out=1", &[one, two], &[]);
+    let services = vec![pair("fw", "fw-1", "fw-2"), nat, pair("ids", "ids-1", "ids-2")];
+    bed.steer(services, vec![chain(&["fw", "nat", "ids"])]).unwrap();
+}
+
+/// Sends a packet of each flow through the chain with three translators, and checks what is known then.
+fn check_first_round(bed: &TestBed) -> SteeringReply {
+    start_source(bed);
     bed.run("sink", 1, SINK, &[]);
     for name in ["fw-1", "fw-2", "ids-1", "ids-2"] {
         bed.run(name, 2, FIREWALL, &[]);
     }
-    (1..=3).for_each(|number| start(&bed, number).unwrap());
-    let steer = |nat: ServiceDefinition| {
-        let pair = |name: &str, one: &str, two: &str| service(name, "in=0,out=1", &[one, two], &[]);
-        let services = vec![pair("fw", "fw-1", "fw-2"), nat, pair("ids", "ids-1", "ids-2")];
-        bed.steer(services, vec![chain(&["fw", "nat", "ids"])]).unwrap();
-    };
-    steer(nat(&[1, 2, 3], &[]));
-    send(&bed, 0);
+    (1..=3).for_each(|number| start(bed, number).unwrap());
+    steer(bed, nat(&[1, 2, 3], &[]));
+    send(bed, 0);
     let state = bed.state();
     let of = |service: usize| -> &[InstanceStatus] { &state.services[service].1 };
     for service in 0..3 {
@@ -149,9 +151,58 @@ fn replies_return_to_their_clients() {
         assert!(found.flows.abs_diff(FLOWS / 3) < FLOWS / 30, "{:?}", of(1));
         assert_eq!(bed.read(found.name.as_str(), "f.table_size"), found.flows);
     }
+    state
+}
+
+/// Checks that all packets of some rounds passed all hops in both directions, and reached the right clients.
+fn check_all(bed: &TestBed, rounds: u64) {
+    let hops = &bed.state().chains[0].hops;
+    let traffic = hops.iter().map(|hop| hop.traffic.map(|traffic| (traffic.packets, traffic.lost)));
+    assert_eq!(traffic.collect::<Vec<_>>(), [[(rounds * FLOWS, 0); 2]; 3]);
+    assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
+}
+
+/// Replies belong to other threads than requests: both reach the same instances all the same, also of the services on both sides of
+/// the translator, when instances have come since, and nothing is counted twice.
+#[test]
+fn replies_return_to_their_clients_in_all_threads() {
+    let bed = TestBed::with_threads(2, SwitchMode::Steering);
+    let before = check_first_round(&bed);
+    for (name, configuration) in [("fw-3", FIREWALL), ("ids-3", FIREWALL)] {
+        bed.run(name, 2, configuration, &[]);
+    }
+    start(&bed, 4).unwrap();
+    let three = |name: &str, all: [&str; 3]| service(name, "in=0,out=1", &all, &[]);
+    let services = vec![
+        three("fw", ["fw-1", "fw-2", "fw-3"]),
+        nat(&[1, 2, 3, 4], &[]),
+        three("ids", ["ids-1", "ids-2", "ids-3"]),
+    ];
+    bed.steer(services, vec![chain(&["fw", "nat", "ids"])]).unwrap();
+    send(&bed, 1);
+    let after = bed.state();
+    for ((_, before), (_, after)) in before.services.iter().zip(&after.services) {
+        for (before, after) in before.iter().zip(after) {
+            assert_eq!((after.flows, after.packets, after.lost), (before.flows, 2 * before.packets, 0));
+            assert_eq!(after.translation, before.translation);
+        }
+        assert_eq!(after.last().map(|new| (new.flows, new.packets)), Some((0, 0)));
+    }
+    check_all(&bed, 2);
+    let drops = bed.0.ask(orders::Traffic {}).unwrap().switches.into_values().flatten();
+    assert!(drops.into_iter().all(|(_, port)| port.counters.drops.is_empty()));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// Every reply returns to its client, by the same instances, however many there are.
+#[test]
+fn replies_return_to_their_clients() {
+    let bed = TestBed::new();
+    let state = check_first_round(&bed);
+    let of = |service: usize| -> &[InstanceStatus] { &state.services[service].1 };
     // One more instance, and one that is drained: its flows go to one of the others, and these stay where they are.
     start(&bed, 4).unwrap();
-    steer(nat(&[1, 2, 3, 4], &[2]));
+    steer(&bed, nat(&[1, 2, 3, 4], &[2]));
     wait_for_handover(&bed);
     send(&bed, 1);
     let after = bed.state();
@@ -162,10 +213,7 @@ fn replies_return_to_their_clients() {
         assert_eq!((found.flows, found.taken_over == 0 || found.taken_over == drained), (expected, true));
     }
     assert_eq!(after.services[1].1.iter().map(|found| found.taken_over).sum::<u64>(), drained);
-    let hops =
-        after.chains[0].hops.iter().map(|hop| hop.traffic.map(|traffic| (traffic.packets, traffic.lost)));
-    assert_eq!(hops.collect::<Vec<_>>(), [[(2 * FLOWS, 0); 2]; 3]);
-    assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
+    check_all(&bed, 2);
     bed.0.ask(orders::End {}).unwrap();
 }
 

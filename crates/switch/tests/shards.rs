@@ -1,6 +1,6 @@
 //! Switches that several threads run together: where frames go, and that each of them is counted.
 
-use boundary::Slots;
+use boundary::{Answer, Slots};
 use packet::MacAddr;
 use sandbox::{EventFd, Host, Sandbox, Settings, Target, Worker};
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Pipe};
 use switch::{
-    Batch, Counters, Driver, ForwardingMode, LearningBridge, LearningSettings, PortId, PortSettings, REASONS,
-    RateLimit, Reason, Shards, SwitchRunner, wait,
+    Batch, ChainPlan, ChainsPlan, Counters, Decision, Driver, Forward, ForwardingMode, FrameHead, FrameMark,
+    InstancePlan, LearningBridge, LearningSettings, PortId, PortKey, PortSettings, REASONS, RangePlan,
+    RateLimit, Reason, ServicePlan, Shards, Steering, SteeringSettings, SwitchRunner, TranslationPlan, wait,
 };
 use test_support::{Capability, require};
 
@@ -438,4 +439,119 @@ fn new_addresses_are_limited_over_all_threads() {
     assert!(passed >= 30 && passed <= 6 * (5 + 5 * (seconds + 1)), "{passed} in {seconds} s");
     assert!(received(&mut switch, left).iter().all(|count| *count > 60));
     check_books(&mut switch, &[left, right]);
+}
+
+const UPLINK: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+const INNER: PortId = PortId(2);
+const OUTER: PortId = PortId(3);
+const OUTSIDE: u32 = 0xcb00_7101;
+
+/// Two shards of a switch that sends all packets through one translator.
+fn translating() -> [Steering; 2] {
+    [0, 1].map(|_| {
+        let mut shard = Steering::new(SteeringSettings { chained_flows: 64, ..SteeringSettings::default() });
+        let key = |port: PortId| PortKey(port.0 + 1);
+        for port in [UPLINK, WAN, INNER, OUTER] {
+            assert!(shard.set_port_key(port, key(port)));
+            shard.resume_port(port);
+        }
+        let range = Some(RangePlan { address: OUTSIDE, first: 1000, last: 1999 });
+        let ports = [INNER, OUTER].map(key);
+        let service = ServicePlan {
+            number: 0,
+            instances: vec![InstancePlan { slot: 0, ports, is_draining: false, range }],
+            destinations: Vec::new(),
+            translation: Some(TranslationPlan::default()),
+        };
+        let (from, to) = (Some(key(UPLINK)), key(WAN));
+        let chain = ChainPlan { number: 0, services: vec![0], from, to, both_ways: true };
+        shard.set_chains(&ChainsPlan { services: vec![service], chains: vec![chain] });
+        shard
+    })
+}
+
+fn udp([source, destination]: [(u32, u16); 2]) -> Vec<u8> {
+    let mut frame = frame(0, false);
+    frame[26..30].copy_from_slice(&source.0.to_be_bytes());
+    frame[30..34].copy_from_slice(&destination.0.to_be_bytes());
+    frame[34..36].copy_from_slice(&source.1.to_be_bytes());
+    frame[36..38].copy_from_slice(&destination.1.to_be_bytes());
+    frame
+}
+
+fn decide(shard: &mut Steering, frame: &[u8], from: PortId, mark: FrameMark) -> Decision {
+    let mut decisions = [Decision::Drop];
+    let head = FrameHead { head: frame, length: frame.len(), mark };
+    shard.decide_heads(&[head], from, 5, &mut decisions);
+    decisions[0]
+}
+
+/// The decision of the other shard about a frame of a translator, which this one got with a tag; `None` if this one keeps it.
+fn pass(
+    shards: &mut [Steering; 2],
+    here: usize,
+    frame: &[u8],
+    from: PortId,
+    mark: FrameMark,
+) -> Option<Decision> {
+    let head = FrameHead { head: frame, length: frame.len(), mark };
+    let tag = shards[here].translated(&head, from, 5)?;
+    shards[here].passed_translated(tag);
+    Some(decide(&mut shards[1 - here], frame, from, FrameMark { tag, ..mark }))
+}
+
+/// A translator gets a packet from one shard, and what it makes of it belongs to a flow of the other one. Each flow has one record, in
+/// its own shard. What an instance may not send is refused, and all is counted once.
+#[test]
+fn translated_packets_go_on_in_the_shard_of_their_new_flow() {
+    let mut shards = translating();
+    let (client, server, outside) = ((0x0a00_0001, 7), (0x0808_0808, 53), (OUTSIDE, 1234));
+    let at_function = |decision| match decision {
+        Decision::ToFunction(port, tag) => (port, FrameMark { tag, meta: 0 }),
+        other => panic!("{other:?}"),
+    };
+    // Twice: with new records, and with those that are there.
+    for _ in 0..2 {
+        let sent = at_function(decide(&mut shards[0], &udp([client, server]), UPLINK, FrameMark::default()));
+        assert_eq!(sent.0, INNER);
+        let left = pass(&mut shards, 0, &udp([outside, server]), OUTER, sent.1);
+        assert_eq!(left, Some(Decision::To(WAN)));
+        let back = at_function(decide(&mut shards[1], &udp([server, outside]), WAN, FrameMark::default()));
+        assert_eq!(back.0, OUTER);
+        let left = pass(&mut shards, 1, &udp([server, client]), INNER, back.1);
+        assert_eq!(left, Some(Decision::To(UPLINK)));
+    }
+    assert_eq!([0, 1].map(|shard: usize| shards[shard].chains().flows()), [(1, 0), (1, 0)]);
+    // From outside of its range, from another source than the packet had, dropped, looked up, and unchanged.
+    let request = udp([client, server]);
+    let (_, out) = at_function(decide(&mut shards[0], &request, UPLINK, FrameMark::default()));
+    let refused = Some(Decision::Lose(Reason::OUT_OF_RANGE));
+    assert_eq!(pass(&mut shards, 0, &udp([(OUTSIDE, 3000), server]), OUTER, out), refused);
+    let (_, back) = at_function(decide(&mut shards[1], &udp([server, outside]), WAN, FrameMark::default()));
+    let forged = udp([(0x0909_0909, 53), client]);
+    assert_eq!(pass(&mut shards, 1, &forged, INNER, back), None);
+    assert_eq!(decide(&mut shards[1], &forged, INNER, back), Decision::Lose(Reason::OUT_OF_RANGE));
+    let (_, out) = at_function(decide(&mut shards[0], &request, UPLINK, FrameMark::default()));
+    let answer = |answer: Answer| FrameMark { meta: answer.to_meta(), ..out };
+    let dropped = udp([outside, server]);
+    assert_eq!(pass(&mut shards, 0, &dropped, OUTER, answer(Answer::Drop)), None);
+    assert_eq!(
+        decide(&mut shards[0], &dropped, OUTER, answer(Answer::Drop)),
+        Decision::Lose(Reason::FUNCTION_DROP)
+    );
+    let (_, out) = at_function(decide(&mut shards[0], &request, UPLINK, FrameMark::default()));
+    let look_up = FrameMark { meta: Answer::LookUp.to_meta(), ..out };
+    assert_eq!(pass(&mut shards, 0, &dropped, OUTER, look_up), Some(Decision::To(WAN)));
+    let (_, out) = at_function(decide(&mut shards[0], &request, UPLINK, FrameMark::default()));
+    assert_eq!(pass(&mut shards, 0, &request, OUTER, out), None);
+    let count = |shards: &[Steering; 2], shard: usize| {
+        let instance = shards[shard].chains().instances(0)[0];
+        (instance.flows, instance.packets, instance.learnt, instance.refused.out_of_range, instance.lost)
+    };
+    // Six requests of one flow, and three replies of the flow that is its outside; what is looked up enters the chain again.
+    assert_eq!([count(&shards, 0), count(&shards, 1)], [(1, 6, 0, 0, 0), (0, 3, 1, 2, 0)]);
+    let books = [0, 1].map(|shard: usize| shards[shard].chains().books(0).unwrap());
+    assert_eq!(books.map(|books| (books.entered, books.returned, books.sent)), [(6, 5, 6), (4, 3, 3)]);
+    assert_eq!(books.map(|books| (books.left, books.dropped, books.elsewhere)), [(2, 1, 0), (3, 0, 1)]);
 }

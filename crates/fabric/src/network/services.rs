@@ -105,9 +105,6 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
 /// Checks that nothing is defined that switch threads would have to share.
 fn check_for_threads(definition: &SteeringDefinition) -> Result<(), OperationError> {
     let SteeringDefinition { services, .. } = definition;
-    if services.iter().any(|service| service.translation.is_some()) {
-        return Err(PortError::Threads("a service that translates addresses").into());
-    }
     if services.iter().any(|service| service.places.is_some()) {
         return Err(PortError::Threads("a service for functions in processes of their own").into());
     }

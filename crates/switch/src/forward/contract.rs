@@ -123,6 +123,20 @@ pub trait Forward: Send {
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
 
+    /// Whether a function behind a port translates addresses, so that its frames may belong to other shards than those that it got.
+    fn translates(&self, _port: PortId) -> bool {
+        false
+    }
+
+    /// Looks at a frame with a tag that such a port received, and that belongs to another shard by its addresses. Returns the tag for
+    /// that shard; `None` if the frame stays here.
+    fn translated(&mut self, _: &FrameHead<'_>, _from: PortId, _now: u64) -> Option<u64> {
+        None
+    }
+
+    /// Notes that a frame with this tag was passed on so.
+    fn passed_translated(&mut self, _tag: u64) {}
+
     /// Notes that other threads run shards of the same switch: addresses that are learned are reported from now on.
     fn report_news(&mut self) {}
 
@@ -202,6 +216,18 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn count_lost(&mut self, tag: u64) {
         (**self).count_lost(tag);
+    }
+
+    fn translates(&self, port: PortId) -> bool {
+        (**self).translates(port)
+    }
+
+    fn translated(&mut self, frame: &FrameHead<'_>, from: PortId, now: u64) -> Option<u64> {
+        (**self).translated(frame, from, now)
+    }
+
+    fn passed_translated(&mut self, tag: u64) {
+        (**self).passed_translated(tag);
     }
 
     fn report_news(&mut self) {

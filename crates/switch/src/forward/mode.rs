@@ -113,6 +113,23 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn translates(&self, port: PortId) -> bool {
+        matches!(self, Self::Steering(steering) if steering.translates(port))
+    }
+
+    fn translated(&mut self, frame: &FrameHead<'_>, from: PortId, now: u64) -> Option<u64> {
+        match self {
+            Self::Steering(steering) => steering.translated(frame, from, now),
+            _ => None,
+        }
+    }
+
+    fn passed_translated(&mut self, tag: u64) {
+        if let Self::Steering(steering) = self {
+            steering.passed_translated(tag);
+        }
+    }
+
     fn report_news(&mut self) {
         self.bridge_mut().into_iter().for_each(Forward::report_news);
     }

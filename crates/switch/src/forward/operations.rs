@@ -130,7 +130,9 @@ impl Outputs<'_> {
                 self.has_outcome = true;
                 self.chains.hold(identity, frame, self.outcome);
             }
-            Step::LookUp | Step::Service(_) | Step::Leave(_) => self.lose(Reason::FLOW_MISS),
+            Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) => {
+                self.lose(Reason::FLOW_MISS)
+            }
         }
     }
 

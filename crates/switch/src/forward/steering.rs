@@ -388,7 +388,7 @@ fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
         },
         Step::Lose(reason) => Decision::Lose(reason),
         Step::Hold(_) => Decision::Perform,
-        Step::LookUp | Step::Service(_) | Step::Leave(_) => Decision::FlowMiss,
+        Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) => Decision::FlowMiss,
     }
 }
 
@@ -409,7 +409,7 @@ impl Steering {
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
             let step = chains.follow(role, frame.mark, frame.length, now);
-            if !matches!(step, Step::LookUp | Step::Service(_) | Step::Leave(_)) {
+            if !matches!(step, Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_)) {
                 wait_if_held(step, at, pending);
                 *decision = decided(step, ports);
                 continue;
@@ -431,6 +431,10 @@ impl Steering {
                 Step::Leave(identity) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
                     chains.leave(role, identity, &flow, frame.length, now)
+                }
+                Step::Arrive(translated) => {
+                    let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
+                    chains.arrive(role, translated, &flow, frame.length, now)
                 }
                 step => step,
             };
@@ -519,7 +523,7 @@ impl Forward for Steering {
         }
         chains.pass_on(role, frames, now, |step| {
             decisions.push(match step {
-                Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Hold(_) => None,
+                Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) | Step::Hold(_) => None,
                 step => Some(decided(step, ports)),
             });
         });
@@ -668,6 +672,24 @@ impl Forward for Steering {
 
     fn count_lost(&mut self, tag: u64) {
         self.chains.count_lost(tag);
+    }
+
+    fn translates(&self, port: PortId) -> bool {
+        self.key(port).and_then(|key| self.chains.role(key)).is_some_and(Role::translates)
+    }
+
+    fn translated(&mut self, frame: &FrameHead<'_>, from: PortId, now: u64) -> Option<u64> {
+        let role = self.key(from).and_then(|key| self.chains.role(key))?;
+        let mut key = Key::default();
+        // Fragments are spread by their addresses alone, so they have records wherever they pass.
+        if key.read(frame.head, &Ingress::default()).is_some() {
+            return None;
+        }
+        self.chains.translated(role, frame.mark, &key.flow_tuple(frame.head, self.flow_seed), now)
+    }
+
+    fn passed_translated(&mut self, tag: u64) {
+        self.chains.passed_translated(tag);
     }
 
     fn next_held(&self) -> Option<Option<PortId>> {

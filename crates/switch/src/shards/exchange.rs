@@ -56,6 +56,8 @@ pub(crate) fn without_shard(tag: u64) -> u64 {
 pub(crate) enum Message {
     /// They were received at this port, and belong to flows of the other shard.
     Received(PortId),
+    /// They were received at this port of a translator, which made them frames of flows of the other shard.
+    Translated(PortId),
     /// They go to this port, which the other shard drives.
     Deliver(PortId),
     /// The frames are addresses that were learned at this port.
@@ -69,6 +71,7 @@ impl Message {
             Self::Received(port) => (0, port),
             Self::Deliver(port) => (1, port),
             Self::Learned(port) => (2, port),
+            Self::Translated(port) => (3, port),
         };
         kind << 16 | u32::from(port)
     }
@@ -78,7 +81,8 @@ impl Message {
         match bits >> 16 {
             0 => Self::Received(port),
             1 => Self::Deliver(port),
-            _ => Self::Learned(port),
+            2 => Self::Learned(port),
+            _ => Self::Translated(port),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What passes between a shard of a switch and the others.
 
 use super::{Message, SHARD_BITS, shard_of, thread_of};
-use crate::forward::Forward;
+use crate::forward::{Forward, FrameHead};
 use crate::port::PortId;
 use crate::runner::{QUANTUM, SwitchRunner, count_sent, lost_on_the_way, running_slot};
 use flow_table::Key;
@@ -45,6 +45,44 @@ impl<F: Forward> SwitchRunner<F> {
         exchange.parts = parts;
         batch.remove(&away);
         batch.clear_tags(SHARD_BITS);
+        self.pass_translated(port);
+    }
+
+    /// Passes frames on to other shards that a translator made frames of their flows.
+    fn pass_translated(&mut self, port: PortId) {
+        let Self { exchange: Some(exchange), batch, switch, start, .. } = self else { return };
+        if !switch.forward_mut().translates(port) {
+            return;
+        }
+        let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (own, count, seed) = (exchange.own(), exchange.count(), exchange.seed);
+        let mut parts = std::mem::take(&mut exchange.parts);
+        let mut away = Vec::new();
+        for number in 0..batch.len() {
+            let mark = batch.mark(number);
+            let Some(frame) = batch.split_frame(number).filter(|_| mark.tag != 0) else { continue };
+            let head = FrameHead { head: frame.head, length: frame.length(), mark };
+            let shard = thread_of(frame.head, count, seed);
+            if shard != own
+                && let Some(part) = parts.get_mut(shard)
+                && let Some(tag) = switch.forward_mut().translated(&head, port, now)
+            {
+                batch.set_tag(number, tag);
+                part.push(number as u32);
+                away.push(number as u32);
+            }
+        }
+        batch.complete(&away);
+        for (shard, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_empty()) {
+            let sent = exchange.send(shard, Message::Translated(port), batch, part);
+            for number in part.iter().take(sent) {
+                switch.forward_mut().passed_translated(batch.mark(*number as usize).tag);
+            }
+            switch.lost(port, Reason::THREAD_FULL, (part.len() - sent) as u64);
+            part.clear();
+        }
+        exchange.parts = parts;
+        batch.remove(&away);
     }
 
     /// Notes in the tags of frames that go to functions that their flows belong to this shard.
@@ -80,6 +118,11 @@ impl<F: Forward> SwitchRunner<F> {
             let port = match message {
                 Message::Received(port) => {
                     self.batch.clear_tags(SHARD_BITS);
+                    self.pass_translated(port);
+                    self.switch_batch(port, now);
+                    port
+                }
+                Message::Translated(port) => {
                     self.switch_batch(port, now);
                     port
                 }

@@ -26,6 +26,34 @@ const REVERSE: u64 = 1 << 62;
 /// Six bits.
 const LOOKUPS_SHIFT: u32 = 56;
 
+/// A packet that a translator sent through another shard, which knew its identity: there it belonged to another flow.
+///
+/// It has no record yet. Its tag differs from that of an identity by a bit of the hop, which is less than 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Translated {
+    /// The version of the chain.
+    pub(super) version: u32,
+    /// The hop of the translator.
+    pub(super) hop: u8,
+    /// As of an [`Identity`].
+    pub(super) lookups: u8,
+}
+
+/// The bit of the hop.
+const TRANSLATED: u8 = 32;
+
+impl Translated {
+    pub(super) fn to_tag(self) -> u64 {
+        let Self { version: record, hop, lookups } = self;
+        Identity { record, check: 0, hop: hop | TRANSLATED, reverse: false, lookups }.to_tag()
+    }
+
+    pub(super) fn from_tag(tag: u64) -> Option<Self> {
+        let Identity { record: version, hop, lookups, .. } = Identity::from_tag(tag)?;
+        (hop & TRANSLATED != 0).then_some(Self { version, hop: hop & !TRANSLATED, lookups })
+    }
+}
+
 impl Identity {
     pub(super) fn to_tag(self) -> u64 {
         let direction = if self.reverse { REVERSE } else { 0 };
@@ -56,6 +84,9 @@ mod tests {
         {
             let identity = Identity { record, check, hop, reverse, lookups };
             assert_eq!(Identity::from_tag(identity.to_tag()), Some(identity));
+            assert_eq!(Translated::from_tag(identity.to_tag()), None);
+            let translated = Translated { version: record, hop, lookups };
+            assert_eq!(Translated::from_tag(translated.to_tag()), Some(translated));
         }
         assert_eq!(Identity::from_tag(0), None);
     }

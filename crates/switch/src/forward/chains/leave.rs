@@ -5,11 +5,13 @@
 //! itself the range of addresses decides, so that nothing depends on the record.
 
 use super::flow_records::{Learnt, Outside, UNASSIGNED};
-use super::identity::Identity;
+use super::identity::{Identity, Translated};
 use super::instances::{Instance, Service};
 use super::table::{Chains, Role, SWEEP, Step, release};
 use super::translator::{EndPlace, end_hash};
 use super::version::Version;
+use crate::batch::FrameMark;
+use boundary::Answer;
 use flow_table::{FlowEnd, FlowTuple};
 use reason::Reason;
 
@@ -70,6 +72,77 @@ impl Chains {
         }
     }
 
+    /// The tag for another shard of a packet that a translator sent, if it belongs to another flow now, and may: towards the inside,
+    /// that follows from the record of its flow here. All else is found out there.
+    pub(crate) fn translated(
+        &mut self,
+        role: Role,
+        mark: FrameMark,
+        tuple: &FlowTuple,
+        now: u64,
+    ) -> Option<u64> {
+        let identity = Identity::from_tag(mark.tag)?;
+        let Identity { record, hop, lookups, .. } = identity;
+        let (hash, version) = self.records.flow(record);
+        let is_other = tuple.ends.is_some() && hash != Version::record_hash(tuple.hash, version);
+        if !is_other || Answer::from_meta(mark.meta) == Answer::Drop || !self.is_own(role, identity) {
+            return None;
+        }
+        let at = usize::from(hop);
+        let [source, _] = tuple.ends?;
+        if role.reverse == Some(true) && !self.came_from(record, at, tuple, source) {
+            return None;
+        }
+        self.versions.get_mut(version)?.measure(at, record, now);
+        Some(Translated { version, hop, lookups }.to_tag())
+    }
+
+    /// Whether an identity is that of a packet that the instance was given.
+    fn is_own(&self, role: Role, identity: Identity) -> bool {
+        let (hash, version) = self.records.flow(identity.record);
+        let hop = usize::from(identity.hop);
+        hash != 0
+            && (hash >> 48) as u16 == identity.check
+            && self.versions.hops(version).and_then(|hops| hops.get(hop)) == Some(&role.service)
+            && self.records.slot(identity.record, hop) == role.slot
+    }
+
+    /// Notes that such a packet was passed on.
+    pub(crate) fn passed_translated(&mut self, tag: u64) {
+        let version =
+            Translated::from_tag(tag).and_then(|translated| self.versions.get_mut(translated.version));
+        version.into_iter().for_each(|version| version.books.returned += 1);
+    }
+
+    /// Sends a packet on that a translator sent through another shard. Without room for its flow it is lost: the record of its flow
+    /// before the translation is there.
+    pub(crate) fn arrive(
+        &mut self,
+        role: Role,
+        translated: Translated,
+        tuple: &FlowTuple,
+        length: usize,
+        now: u64,
+    ) -> Step {
+        let Translated { version, hop, lookups } = translated;
+        let (at, seconds) = ((version, usize::from(hop)), (now / 1_000_000_000) as u32);
+        let is_there = self.versions.hops(version).and_then(|hops| hops.get(at.1)) == Some(&role.service);
+        let Some([source, _]) = tuple.ends.filter(|_| is_there) else { return Step::LookUp };
+        let allowed = match role.reverse {
+            Some(true) => Ok(()),
+            _ => self.check_source(role, at, tuple, source),
+        };
+        match allowed.and_then(|()| self.find_or_learn(role, at, tuple, true, seconds)) {
+            Ok(record) => {
+                self.go_on(role, Identity { record, check: 0, hop, reverse: false, lookups }, length, now)
+            }
+            Err(refusal) => {
+                self.count_refusal(role, refusal);
+                Step::Lose(refusal.reason())
+            }
+        }
+    }
+
     /// The record for a packet of a translator that has no identity, so that it may be one that the function made.
     pub(super) fn made_by_translator(
         &mut self,
@@ -108,21 +181,28 @@ impl Chains {
         tuple: &FlowTuple,
         [source, _]: [FlowEnd; 2],
     ) -> Result<(), Refusal> {
-        let is_allowed = match role.reverse {
-            // Towards the inside: a packet that came to its range, from the same source.
-            Some(true) => self.records.outside(record).is_some_and(|Outside { hop: at, far }| {
-                usize::from(at) == hop && far == end_hash(tuple.protocol, source)
-            }),
-            // Towards the outside: from its range.
-            _ => match self.place(role, tuple, source) {
-                Some(EndPlace::Range(slot)) => slot == role.slot,
-                // The instance that gets the packets to a static mapping.
-                Some(EndPlace::Outside) => {
-                    let (_, version) = self.records.flow(record);
-                    self.is_first(role) || self.has_record(role, (version, hop), tuple)
-                }
-                _ => false,
-            },
+        let (_, version) = self.records.flow(record);
+        match role.reverse {
+            Some(true) if self.came_from(record, hop, tuple, source) => Ok(()),
+            Some(true) => Err(Refusal::OutOfRange),
+            _ => self.check_source(role, (version, hop), tuple, source),
+        }
+    }
+
+    /// Towards the inside: whether the flow with a record is that of packets which came to the instance's range from this source.
+    fn came_from(&self, record: u32, hop: usize, tuple: &FlowTuple, source: FlowEnd) -> bool {
+        self.records.outside(record).is_some_and(|Outside { hop: at, far }| {
+            usize::from(at) == hop && far == end_hash(tuple.protocol, source)
+        })
+    }
+
+    /// Towards the outside: returns an error unless a flow comes from the range of an instance.
+    fn check_source(&self, role: Role, at: At, tuple: &FlowTuple, source: FlowEnd) -> Result<(), Refusal> {
+        let is_allowed = match self.place(role, tuple, source) {
+            Some(EndPlace::Range(slot)) => slot == role.slot,
+            // The instance that gets the packets to a static mapping.
+            Some(EndPlace::Outside) => self.is_first(role) || self.has_record(role, at, tuple),
+            _ => false,
         };
         if is_allowed { Ok(()) } else { Err(Refusal::OutOfRange) }
     }

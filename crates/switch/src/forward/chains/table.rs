@@ -6,7 +6,7 @@
 use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
 use super::freeze::Freeze;
-use super::identity::{Identity, MAX_LOOKUPS};
+use super::identity::{Identity, MAX_LOOKUPS, Translated};
 use super::instances::{RefusedTuples, Service};
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
@@ -74,6 +74,8 @@ pub(crate) enum Step {
     Service(u16),
     /// Out of a translator, for which its headers are needed too.
     Leave(Identity),
+    /// As above, in another shard than the one that knew its identity.
+    Arrive(Translated),
     /// Nowhere as long as its flow is frozen.
     Hold(Identity),
 }
@@ -304,18 +306,28 @@ impl Chains {
 
     /// Where a frame goes that an instance sent.
     pub(crate) fn follow(&mut self, role: Role, mark: FrameMark, length: usize, now: u64) -> Step {
-        let identity = Identity::from_tag(mark.tag).and_then(|identity| self.confirm(role, identity, now));
+        let translated = if role.translates { Translated::from_tag(mark.tag) } else { None };
+        let identity = match translated {
+            None => Identity::from_tag(mark.tag).and_then(|identity| self.confirm(role, identity, now)),
+            Some(_) => None,
+        };
+        let version = || {
+            identity
+                .map(|identity| self.records.flow(identity.record).1)
+                .or(translated.map(|found| found.version))
+        };
         match Answer::from_meta(mark.meta) {
             Answer::Drop => {
-                self.note(identity, |books| books.dropped += 1);
+                self.note(version(), |books| books.dropped += 1);
                 Step::Lose(Reason::FUNCTION_DROP)
             }
             Answer::LookUp => {
-                self.note(identity, |books| books.elsewhere += 1);
+                self.note(version(), |books| books.elsewhere += 1);
                 Step::LookUp
             }
-            Answer::Next => self.next(role, identity, length, now),
+            Answer::Next => self.next(role, (identity, translated), length, now),
             answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
+                let version = version();
                 let service = self.services.get_mut(usize::from(role.service)).and_then(Option::as_mut);
                 let allowed = service
                     .as_ref()
@@ -328,18 +340,17 @@ impl Chains {
                         if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
                             instance.overruled += 1;
                         }
-                        return self.next(role, identity, length, now);
+                        return self.next(role, (identity, translated), length, now);
                     }
                 };
-                self.note(identity, |books| books.elsewhere += 1);
+                self.note(version, |books| books.elsewhere += 1);
                 step
             }
         }
     }
 
     /// Notes what becomes of a packet that came back from a function of a chain.
-    fn note(&mut self, identity: Option<Identity>, note: impl FnOnce(&mut ChainBooks)) {
-        let version = identity.map(|identity| self.records.flow(identity.record).1);
+    fn note(&mut self, version: Option<u32>, note: impl FnOnce(&mut ChainBooks)) {
         if let Some(version) = version.and_then(|version| self.versions.get_mut(version)) {
             note(&mut version.books);
         }
@@ -364,8 +375,14 @@ impl Chains {
     }
 
     #[inline(always)]
-    fn next(&mut self, role: Role, identity: Option<Identity>, length: usize, now: u64) -> Step {
-        let Some(identity) = identity else { return Step::LookUp };
+    fn next(
+        &mut self,
+        role: Role,
+        (identity, translated): (Option<Identity>, Option<Translated>),
+        length: usize,
+        now: u64,
+    ) -> Step {
+        let Some(identity) = identity else { return translated.map_or(Step::LookUp, Step::Arrive) };
         if role.translates {
             return Step::Leave(identity);
         }
