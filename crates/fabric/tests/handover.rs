@@ -2,7 +2,7 @@
 
 mod support;
 
-use model::{EventKind, HandoverPhase, HandoverStatus, InstanceStatus};
+use model::{EventKind, HandoverPhase, HandoverStatus, InstanceStatus, SwitchMode};
 use protocol::fabric::{ServiceDefinition, orders};
 use support::{TestBed, chain, service};
 
@@ -40,8 +40,8 @@ fn instances(bed: &TestBed) -> Vec<InstanceStatus> {
 }
 
 /// A source, a sink, and a chain through three instances that run this configuration.
-fn start(text: &str) -> TestBed {
-    let bed = TestBed::new();
+fn start(text: &str, threads: usize) -> TestBed {
+    let bed = TestBed::with_threads(threads, SwitchMode::Steering);
     bed.run("source", 1, SOURCE, &[]);
     bed.run("sink", 1, SINK, &[]);
     for name in ["fw-1", "fw-2", "fw-3"] {
@@ -78,16 +78,26 @@ fn nothing_is_lost(bed: &TestBed) {
     assert!(instances(bed).iter().all(|found| (found.lost, found.overruled) == (0, 0)));
 }
 
-/// Every reply needs the state of its flow, wherever that is.
 #[test]
 fn flows_move_under_traffic() {
-    let bed = start(FIREWALL);
+    check_moves(1, 6);
+}
+
+/// As above, with flows that are divided among threads.
+#[test]
+fn flows_move_under_traffic_in_all_threads() {
+    check_moves(2, 3);
+}
+
+/// Every reply needs the state of its flow, wherever that is.
+fn check_moves(threads: usize, rounds: u16) {
+    let bed = start(FIREWALL, threads);
     bed.send(2000);
     bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
     let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
     let all: u64 = before.iter().sum();
     assert!(all > 100 && before.iter().all(|flows| *flows > 20), "{before:?}");
-    for round in 0..6u16 {
+    for round in 0..rounds {
         // Fewer than fit a ring, at a rate that takes longer than the hand-over.
         bed.send(2000);
         // Two of three go, and others come.
@@ -113,7 +123,7 @@ fn flows_move_under_traffic() {
 
 #[test]
 fn elements_that_lose_flows_keep_them() {
-    let bed = start(HOSTS);
+    let bed = start(HOSTS, 1);
     bed.send(1000);
     bed.until("replies come", |bed| bed.read("source", "back.count") == 1000);
     let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
@@ -142,7 +152,7 @@ fn elements_that_lose_flows_keep_them() {
 
 #[test]
 fn flows_without_state_go_on_at_once() {
-    let bed = start(COUNTER);
+    let bed = start(COUNTER, 1);
     bed.send(2000);
     steer(&bed, &[1, 2, 3], &[1, 3]);
     for status in wait_for_handover(&bed) {

@@ -468,15 +468,9 @@ impl<F: Forward> SwitchRunner<F> {
         count
     }
 
-    /// Receives all that a port has now, and sends it on.
-    pub fn collect(&mut self, port: PortId) {
-        let mut clock = Instant::now();
-        // A ring has 2048 slots at most.
-        for _ in 0..=2048 / QUANTUM {
-            if self.visit(port, &mut clock) < QUANTUM {
-                break;
-            }
-        }
+    /// Receives frames that a port has now, and sends them on. Returns their number, at most [`QUANTUM`].
+    pub(crate) fn collect(&mut self, port: PortId) -> usize {
+        self.visit(port, &mut Instant::now())
     }
 
     /// Takes in a frame that no port received, as if it came from port `from`: `perform` makes the method do with it what

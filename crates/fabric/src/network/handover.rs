@@ -5,9 +5,10 @@
 //! translate them to addresses and ports that others still have.
 
 use super::attach::Network;
-use super::flows::steering;
+use super::flows::{all_steering, steering};
 use super::handover_record::Holder;
 use super::records::SwitchRecord;
+use super::services::instances_of_shards;
 use crate::error::OperationError;
 use boundary::StateTuple;
 use model::{AddressRange, BoxName, HandoverPhase, HandoverStatus, ServiceName, SwitchName};
@@ -90,33 +91,16 @@ impl Network {
         }
     }
 
-    /// Notes that instances keep their flows, because each switch thread has some of them.
-    fn refuse_handovers(&mut self) {
-        let services = self.switches.iter_mut().map(|record| &mut record.services);
-        let drained = services.flat_map(|services| services.handover.drained.values_mut());
-        for status in drained.filter(|status| status.phase == HandoverPhase::Waiting) {
-            status.phase = HandoverPhase::Failed;
-            status.problem = Some(
-                "state is not handed over with several switch threads yet: start the daemon with `--switch-threads 1`"
-                    .into(),
-            );
-        }
-    }
-
     /// What is to be handed over next.
     pub(crate) fn next_handover(&mut self) -> NextHandover {
-        if self.thread_count() > 1 {
-            self.refuse_handovers();
-            return NextHandover::Nothing;
-        }
         let mut next = NextHandover::Nothing;
         let mut ended = false;
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
-            let Ok(steering) = steering(&record.name, runner) else { continue };
+            let Ok(all) = all_steering(&record.name, runner) else { continue };
             for service in &record.services.definition.services {
                 let number = record.services.services.get(&service.name).copied().unwrap_or(u16::MAX);
                 let slots = record.services.slots.get(&service.name);
-                let found = steering.chains().instances(number);
+                let found = instances_of_shards(all.iter().map(|steering| &**steering), number);
                 let is_up = |name: &BoxName| {
                     let slot = slots.and_then(|slots| slots.get(name)).copied();
                     found.iter().any(|instance| Some(instance.slot) == slot && instance.is_up)
@@ -212,13 +196,14 @@ impl Network {
         groups: &[Vec<StateTuple>],
     ) -> Result<Vec<Result<Option<BoxName>, Elsewhere>>, OperationError> {
         let (record, runner) = self.record_and_runner(&work.switch)?;
-        let steering = steering(&work.switch, runner)?;
-        let Some((_, number, slots)) = service_of(record, work) else {
+        let all = all_steering(&work.switch, runner)?;
+        let (Some(steering), Some((_, number, slots))) = (all.first(), service_of(record, work)) else {
             return Ok(vec![Ok(None); groups.len()]);
         };
         let from = slots.get(&work.from).copied().unwrap_or(u8::MAX);
         let is_elsewhere = |tuple: &StateTuple| {
-            steering.chains().is_elsewhere(number, flow_tuple(steering, tuple).hash, from)
+            let hash = flow_tuple(steering, tuple).hash;
+            all.iter().any(|steering| steering.chains().is_elsewhere(number, hash, from))
         };
         let heir = |group: &Vec<StateTuple>| {
             if work.to.is_some() {
@@ -247,9 +232,9 @@ impl Network {
             Some((port, progress.taken + progress.waiting))
         });
         let given = GivenPackets(given.collect());
-        let steering = steering(&work.switch, runner)?;
+        let mut all = all_steering(&work.switch, runner)?;
         let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
-        let is_frozen = match (groups, slots.get(&work.from)) {
+        let freeze = |steering: &mut &mut Steering| match (groups, slots.get(&work.from)) {
             (Some(groups), _) => {
                 let hashes = groups.iter().flatten().map(|tuple| flow_tuple(steering, tuple).hash).collect();
                 steering.chains_mut().freeze_flows(number, hashes)
@@ -257,6 +242,11 @@ impl Network {
             (None, Some(slot)) => steering.chains_mut().freeze_instance(number, *slot),
             (None, None) => false,
         };
+        let is_frozen = all.iter_mut().all(freeze);
+        if !is_frozen {
+            // In some threads they may be.
+            all.into_iter().for_each(|steering| steering.chains_mut().thaw(true));
+        }
         Ok(is_frozen.then_some(given))
     }
 
@@ -288,15 +278,18 @@ impl Network {
         moved: &[(Vec<StateTuple>, BoxName)],
     ) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(&work.switch)?;
-        let steering = steering(&work.switch, runner)?;
+        let mut all = all_steering(&work.switch, runner)?;
         let Some((_, number, slots)) = service_of(record, work) else { return Ok(()) };
         let slot = |name: &BoxName| slots.get(name).copied();
         let mut counts: BTreeMap<BoxName, u64> = BTreeMap::new();
         for (group, to) in moved {
             if let (Some(from), Some(slot)) = (slot(&work.from), slot(to)) {
-                for tuple in group {
-                    let flow = flow_tuple(steering, tuple);
-                    steering.chains_mut().reassign(number, &flow, (from, slot));
+                // A record is in one of the threads; what follows from addresses holds in all.
+                for steering in &mut all {
+                    for tuple in group {
+                        let flow = flow_tuple(steering, tuple);
+                        steering.chains_mut().reassign(number, &flow, (from, slot));
+                    }
                 }
                 *counts.entry(to.clone()).or_default() += 1;
             }
@@ -318,25 +311,30 @@ impl Network {
         at: usize,
     ) -> Result<Option<usize>, OperationError> {
         let (record, runner) = self.record_and_runner(&work.switch)?;
-        let steering = steering(&work.switch, runner)?;
+        let mut all = all_steering(&work.switch, runner)?;
         let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
         let Some(from) = slots.get(&work.from).copied() else { return Ok(None) };
         let to = work.to.as_ref().and_then(|to| slots.get(to)).copied();
-        let mut instances = steering.chains().instances(number).into_iter();
-        if instances.any(|instance| instance.slot == from && instance.flows == 0) {
+        let instances = instances_of_shards(all.iter().map(|steering| &**steering), number);
+        if instances.into_iter().any(|instance| instance.slot == from && instance.flows == 0) {
             // Packets from outside of a translator follow their range.
             return Ok(None);
         }
         let end = at + RECORDS_AT_ONCE;
-        Ok(steering.chains_mut().reassign_rest((number, from), to, at..end).then_some(end))
+        // All threads have equal tables.
+        let rest =
+            all.iter_mut().map(|steering| steering.chains_mut().reassign_rest((number, from), to, at..end));
+        Ok(rest.fold(false, |any, has_more| any | has_more).then_some(end))
     }
 
     /// Lets the frames of frozen flows go on. Returns how many wait.
     pub(crate) fn thaw(&mut self, switch: &SwitchName, is_forced: bool) -> Result<usize, OperationError> {
         let (_, runner) = self.record_and_runner(switch)?;
-        let steering = steering(switch, runner)?;
-        steering.chains_mut().thaw(is_forced);
-        Ok(steering.chains().held())
+        let held = all_steering(switch, runner)?.into_iter().map(|steering| {
+            steering.chains_mut().thaw(is_forced);
+            steering.chains().held()
+        });
+        Ok(held.sum())
     }
 
     /// Notes how a hand-over ended, and what was not handed over.
@@ -392,7 +390,8 @@ impl Network {
         self.plan_again(&work.switch)?;
         let (record, runner) = self.record_and_runner(&work.switch)?;
         if is_whole && let Some((_, number, _)) = service_of(record, work) {
-            steering(&work.switch, runner)?.chains_mut().forget_moved(number);
+            let all = all_steering(&work.switch, runner)?;
+            all.into_iter().for_each(|steering| steering.chains_mut().forget_moved(number));
         }
         // Instances that wait for their ranges may have them now.
         self.wake_handovers();

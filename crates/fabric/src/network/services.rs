@@ -287,6 +287,19 @@ impl Network {
     }
 }
 
+/// The instances of a service, as all threads know them.
+pub(super) fn instances_of_shards<'a>(
+    all: impl Iterator<Item = &'a Steering>,
+    service: u16,
+) -> Vec<switch::InstanceStatus> {
+    let mut lists = all.map(|steering| steering.chains().instances(service));
+    let mut found = lists.next().unwrap_or_default();
+    for list in lists {
+        found.iter_mut().zip(list).for_each(|(sum, other)| *sum += other);
+    }
+    found
+}
+
 fn instances(
     record: &ServiceRecord,
     all: &[&Steering],
@@ -294,11 +307,7 @@ fn instances(
     waiting: &BTreeMap<BoxName, u64>,
 ) -> Vec<InstanceStatus> {
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
-    let mut lists = all.iter().map(|steering| steering.chains().instances(*number));
-    let mut found = lists.next().unwrap_or_default();
-    for list in lists {
-        found.iter_mut().zip(list).for_each(|(sum, other)| *sum += other);
-    }
+    let found = instances_of_shards(all.iter().copied(), *number);
     let slots = record.slots.get(&service.name);
     let attached = record.attached.get(&service.name);
     let status = |instance: &InstanceDefinition| {

@@ -8,7 +8,7 @@ use crate::driver::{Driver, DriverError, LinkState, Null};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::port::{PortId, PortLimits, PortSettings};
-use crate::runner::{PortCost, SwitchRunner};
+use crate::runner::{PortCost, QUANTUM, SwitchRunner};
 use crate::silence::Progress;
 use crate::switch::{Switch, SwitchError};
 use std::io;
@@ -283,7 +283,14 @@ impl<F: Forward> Shards<F> {
 
     /// Receives all that a port has now at any shard, and sends it on.
     pub fn collect(&mut self, port: PortId) {
-        self.shards_mut().for_each(|shard| shard.collect(port));
+        // A ring has 2048 slots at most. What the shards send each other has room, because it arrives between two visits.
+        for _ in 0..=2048 / QUANTUM {
+            let most = self.shards_mut().map(|shard| shard.collect(port)).max();
+            self.settle();
+            if most.is_none_or(|most| most < QUANTUM) {
+                break;
+            }
+        }
     }
 
     /// Adds a link to a shard. Returns its number there; `None` if there is no such shard.
