@@ -36,7 +36,7 @@ pub struct Bucket {
     refused: u128,
 }
 
-/// Units that were leased, and the time when they end: earlier by as much as they are.
+/// Units that were leased and not used: those of the nanoseconds before `end`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lease {
     units: u128,

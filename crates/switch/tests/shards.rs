@@ -441,6 +441,30 @@ fn new_addresses_are_limited_over_all_threads() {
     check_books(&mut switch, &[left, right]);
 }
 
+/// Nine stations at once, in several threads: as many are learned as the limit says.
+#[test]
+fn threads_keep_no_new_addresses_from_each_other() {
+    for first in 0..20u16 {
+        let mut switch = switch(3);
+        let (inside, mut ours) = Pipe::pair().unwrap();
+        let settings = PortSettings { new_addresses: 5, ..PortSettings::default() };
+        let left = switch.add_port(vec![Box::new(inside)], &settings).unwrap();
+        let (_, mut theirs) = add_pipe(&mut switch);
+        let begin = switch.now();
+        let station = |station: u16| {
+            let mut frame = frame(100 * first + station, false);
+            frame[10..12].copy_from_slice(&(256 + station).to_be_bytes());
+            frame
+        };
+        send(&mut ours, &(0..9).map(station).collect::<Vec<_>>());
+        run(&mut switch);
+        let passed = receive(&mut theirs).len() as u64;
+        let most = 5 + (switch.now() - begin) / 200_000_000;
+        assert!((5..=most.min(9)).contains(&passed), "{passed} of {most}");
+        assert_eq!(switch.counters(left).unwrap().dropped(Reason::CAPPED), 9 - passed);
+    }
+}
+
 const UPLINK: PortId = PortId(0);
 const WAN: PortId = PortId(1);
 const INNER: PortId = PortId(2);

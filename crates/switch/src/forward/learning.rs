@@ -236,6 +236,7 @@ impl LearningBridge {
                     return Err(Decision::Capped);
                 }
                 quota.take(1);
+                quota.give_back();
                 self.replace(at, way, Entry { key: whole, seen });
                 self.report(address, port);
             }
