@@ -244,8 +244,8 @@ impl Network {
     /// Ends flows whose timeouts have passed: a bounded number. Returns the time until the next one may end.
     pub(super) fn expire_flows(&mut self) -> Option<Duration> {
         let mut next: Option<Duration> = None;
-        // Several threads look less often, because each look stops them.
-        let threads = self.thread_count().pow(2);
+        // With several threads a look is rarer, because it stops them: it takes less than a millisecond.
+        let times = self.thread_count().pow(2).min(8);
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
             let now = runner.now();
             let mut all: Vec<&mut Steering> = runner
@@ -255,7 +255,7 @@ impl Network {
                     _ => None,
                 })
                 .collect();
-            for ended in Steering::expire_flows_of(&mut all, now, MAX_EXPIRED_FLOWS * threads) {
+            for ended in Steering::expire_flows_of(&mut all, now, MAX_EXPIRED_FLOWS * times) {
                 record.flows.remove(&ended.status.id);
                 if let Some(report) = &mut self.ended_flows {
                     report.note(&record.name, ended);
