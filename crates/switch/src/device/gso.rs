@@ -6,21 +6,21 @@ use super::rx_frame::RxFrame;
 use packet::checksum::Sum;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Length of an Ethernet header, and the offset of the EtherType in it.
-const ETHERNET: usize = 14;
+/// Length of an Ethernet header.
+pub(super) const ETHERNET: usize = 14;
 /// Length of a VLAN tag, and the EtherTypes that announce one.
-const TAG: usize = 4;
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+pub(super) const TAG: usize = 4;
+pub(super) const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 /// Lengths of the headers without options.
-const IP4: usize = 20;
-const IP6: usize = 40;
-const TCP: usize = 20;
+pub(super) const IP4: usize = 20;
+pub(super) const IP6: usize = 40;
+pub(super) const TCP: usize = 20;
 const UDP: usize = 8;
 /// IP protocol numbers.
-const TCP_NUMBER: u8 = 6;
+pub(super) const TCP_NUMBER: u8 = 6;
 const UDP_NUMBER: u8 = 17;
 /// IPv6 extension headers that may precede the transport header: hop-by-hop, routing, fragment, destination options.
-const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
+pub(super) const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
 /// TCP flags that only the last packet keeps (FIN, PSH), and the one that only the first keeps (CWR).
 const LAST_ONLY: u8 = 0x01 | 0x08;
 const FIRST_ONLY: u8 = 0x80;
@@ -105,15 +105,11 @@ impl Segmenter {
         let (network, header) = (self.network, self.transport - self.network);
         let length = frame.len() - network;
         let Some(ip) = frame.get_mut(network..network + header) else { return };
-        if self.is_ip6 {
-            put(ip, 4, (length - IP6) as u16);
-        } else {
-            put(ip, 2, length as u16);
+        if !self.is_ip6 {
             let number = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(self.taken);
             put(ip, 4, number);
-            put(ip, 10, 0);
-            put(ip, 10, packet::checksum::internet(ip));
         }
+        put_length(ip, self.is_ip6, length);
     }
 
     fn write_transport(&self, frame: &mut [u8], done: u32, is_last: bool) {
@@ -138,7 +134,9 @@ impl Segmenter {
         let number = if self.kind == Some(SegmentKind::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
         let pseudo = pseudo(&headers[self.network..], self.is_ip6, number, length);
         let sum = pseudo.bytes(segment).finish();
-        put(segment, checksum_offset, if sum == 0 { 0xffff } else { sum });
+        // In UDP a checksum of 0 means "none".
+        let is_none = sum == 0 && self.kind == Some(SegmentKind::Udp);
+        put(segment, checksum_offset, if is_none { 0xffff } else { sum });
     }
 }
 
@@ -159,9 +157,20 @@ fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
     }
 }
 
+/// Writes the length of an IP packet, and the checksum of an IPv4 header.
+pub(super) fn put_length(ip: &mut [u8], is_ip6: bool, length: usize) {
+    if is_ip6 {
+        put(ip, 4, (length - IP6) as u16);
+    } else {
+        put(ip, 2, length as u16);
+        put(ip, 10, 0);
+        put(ip, 10, packet::checksum::internet(ip));
+    }
+}
+
 /// Sum of the pseudo-header. The destination address is the one in the IP header: routing headers with segments left
 /// are not considered, because the kernel does not coalesce such packets.
-fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
+pub(super) fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
     if is_ip6 {
         let address =
             |at: usize| ip.get(at..).and_then(<[u8]>::first_chunk).map_or([0; 16], |bytes: &[u8; 16]| *bytes);
@@ -176,7 +185,7 @@ fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
 }
 
 /// Writes a two-byte field, if it is inside `bytes`.
-fn put(bytes: &mut [u8], at: usize, value: u16) {
+pub(super) fn put(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(field) = bytes.get_mut(at..at + 2) {
         field.copy_from_slice(&value.to_be_bytes());
     }

@@ -1,6 +1,7 @@
 //! Kernel network devices, for the switch's ports and for a process that runs elements without a switch. Each packet
 //! comes with its kernel metadata. No call blocks.
 
+mod coalesce;
 mod filter;
 mod gso;
 mod offload;
@@ -10,6 +11,7 @@ mod ring;
 mod rx_frame;
 mod tunnel;
 
+pub(crate) use coalesce::Coalescer;
 pub use filter::{MAX_FILTER, attach_filter};
 pub use gso::Segmenter;
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};

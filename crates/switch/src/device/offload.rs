@@ -10,6 +10,11 @@ const NEEDS_CHECKSUM: u8 = 1;
 /// Flag in the GSO type (`VIRTIO_NET_HDR_GSO_ECN`): the sender uses explicit congestion notification.
 const CONGESTION: u8 = 0x80;
 
+/// GSO types (`VIRTIO_NET_HDR_GSO_...`).
+const TCP_OVER_IP4: u8 = 1;
+const TCP_OVER_IP6: u8 = 4;
+const UDP: u8 = 5;
+
 /// The kind of packets in a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentKind {
@@ -35,8 +40,8 @@ impl Offload {
         let [flags, kind, _, _, size0, size1, start0, start1, offset0, offset1] = header;
         let number = |first, second| usize::from(u16::from_ne_bytes([first, second]));
         let kind = match kind & !CONGESTION {
-            1 | 4 => Some(SegmentKind::Tcp),
-            5 => Some(SegmentKind::Udp),
+            TCP_OVER_IP4 | TCP_OVER_IP6 => Some(SegmentKind::Tcp),
+            UDP => Some(SegmentKind::Udp),
             _ => None,
         };
         let size = number(size0, size1);
@@ -45,6 +50,22 @@ impl Offload {
                 .then(|| (number(start0, start1), number(offset0, offset1))),
             segmentation: kind.filter(|_| size > 0).map(|kind| (kind, size)),
         }
+    }
+
+    /// The offload header of a frame with `length` bytes of headers.
+    pub(super) fn header(self, is_ip6: bool, length: usize) -> [u8; HEADER] {
+        let kind = match self.segmentation {
+            None => 0,
+            Some((SegmentKind::Tcp, _)) if is_ip6 => TCP_OVER_IP6,
+            Some((SegmentKind::Tcp, _)) => TCP_OVER_IP4,
+            Some((SegmentKind::Udp, _)) => UDP,
+        };
+        let flags = if self.checksum.is_some() { NEEDS_CHECKSUM } else { 0 };
+        let (size, (start, field_offset)) =
+            (self.segmentation.map_or(0, |(_, size)| size), self.checksum.unwrap_or_default());
+        let [[l0, l1], [s0, s1], [c0, c1], [f0, f1]] =
+            [length, size, start, field_offset].map(|number| (number as u16).to_ne_bytes());
+        [flags, kind, l0, l1, s0, s1, c0, c1, f0, f1]
     }
 
     /// The same offloads after `by` bytes were inserted before the bytes that they refer to.

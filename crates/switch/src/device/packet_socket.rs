@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::coalesce::MAX_PARTS;
 use super::offload::HEADER;
 use super::ring::{Mapping, Ring, RingLayout};
 use super::rx_frame::RxFrame;
@@ -14,6 +15,8 @@ use crate::driver::kernel::{check, name, not_now, set_nonblocking};
 
 /// Maximum frames sent by one system call.
 const SEND_BATCH: usize = 64;
+/// Room for the parts of these messages: two of each, and all of the last.
+const SEND_PARTS: usize = 2 * SEND_BATCH + MAX_PARTS;
 /// Size of the send buffer in bytes, including the kernel's overhead.
 const SEND_MEMORY: i32 = 1 << 21;
 /// Maximum length of a GSO frame in bytes.
@@ -46,6 +49,7 @@ pub struct PacketSocket {
     snap: usize,
     /// Buffer for a GSO frame. If it is empty, GSO frames are truncated to a slot.
     gso: Vec<u8>,
+    index: i32,
     mac: [u8; 6],
 }
 
@@ -117,6 +121,7 @@ impl PacketSocket {
             outbound: settings.outbound,
             snap: settings.snap,
             gso: if settings.gso { vec![0; HEADER + MAX_GSO_FRAME] } else { Vec::new() },
+            index,
             mac,
         })
     }
@@ -161,29 +166,63 @@ impl PacketSocket {
 
     /// Sends frames in order, until the socket has no room.
     pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> SendOutcome {
-        let (mut frames, mut outcome) = (frames.into_iter(), SendOutcome::default());
+        self.send_messages(frames.into_iter().map(|frame| [&[0; HEADER][..], frame]))
+    }
+
+    /// Sends messages in order, until the socket has no room. Each is an offload header and a frame, in at most
+    /// [`MAX_PARTS`] parts.
+    pub(crate) fn send_messages<'f, M: IntoIterator<Item = &'f [u8]>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> SendOutcome {
+        let (mut given, mut outcome) = (messages.into_iter(), SendOutcome::default());
         loop {
-            let mut parts = [const { MaybeUninit::uninit() }; SEND_BATCH];
-            let mut messages = [const { MaybeUninit::uninit() }; SEND_BATCH];
-            let mut given = 0;
-            for ((parts, message), frame) in parts.iter_mut().zip(&mut messages).zip(frames.by_ref()) {
-                message.write(message_of(parts.write([&[0; HEADER][..], frame].map(part_of))));
-                given += 1;
+            let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_PARTS];
+            let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; SEND_BATCH];
+            let (mut room, mut count) = (&mut parts[..], 0);
+            for header in &mut headers {
+                if room.len() < MAX_PARTS {
+                    break;
+                }
+                let Some(message) = given.next() else { break };
+                let mut length = 0;
+                for (to, part) in room.iter_mut().zip(message) {
+                    to.write(part_of(part));
+                    length += 1;
+                }
+                let (of_message, rest) = room.split_at_mut(length);
+                header.write(message_of(of_message));
+                (room, count) = (rest, count + 1);
             }
-            if given == 0 {
+            if count == 0 {
                 return outcome;
             }
-            let (descriptor, messages) = (self.socket.as_raw_fd(), messages.as_mut_ptr().cast());
-            // SAFETY: `given` messages were written. Each refers to its parts, which live until the call has returned
+            let (descriptor, headers) = (self.socket.as_raw_fd(), headers.as_mut_ptr().cast());
+            // SAFETY: `count` messages were written. Each refers to its parts, which live until the call has returned
             // and which the kernel only reads.
-            let sent = unsafe { libc::sendmmsg(descriptor, messages, given, libc::MSG_DONTWAIT) };
+            let sent = unsafe { libc::sendmmsg(descriptor, headers, count, libc::MSG_DONTWAIT) };
             match check(sent as isize) {
                 Ok(sent) => outcome.frames += sent,
                 Err(error) => outcome.error = Some(error).filter(|error| !not_now(error)),
             }
-            if sent < given as i32 {
+            if sent < count as i32 {
                 return outcome;
             }
+        }
+    }
+
+    /// The longest IP packet that the interface takes, in bytes; 0 if it is gone.
+    pub(crate) fn mtu(&self) -> usize {
+        // SAFETY: an all-zero request is valid. Each call reads what was filled in before it, and fills in the field that is
+        // read after it.
+        unsafe {
+            let mut request: libc::ifreq = zeroed();
+            request.ifr_ifru.ifru_ifindex = self.index;
+            let call = |number, request: &mut libc::ifreq| {
+                libc::ioctl(self.socket.as_raw_fd(), number as _, &raw mut *request) == 0
+            };
+            let is_known = call(libc::SIOCGIFNAME, &mut request) && call(libc::SIOCGIFMTU, &mut request);
+            if is_known { usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0) } else { 0 }
         }
     }
 
@@ -249,10 +288,10 @@ fn part_of(bytes: &[u8]) -> libc::iovec {
 }
 
 /// A message with these parts.
-fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
+fn message_of(parts: &mut [MaybeUninit<libc::iovec>]) -> libc::mmsghdr {
     // SAFETY: an all-zero message is valid: it has no address and no parts.
     let mut message: libc::mmsghdr = unsafe { zeroed() };
-    (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
+    (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (parts.as_mut_ptr().cast(), parts.len());
     message
 }
 

@@ -1,11 +1,11 @@
 //! `af_packet`: any kernel network device, through a packet socket.
 //!
-//! Frames that this host sends on the device are not seen. Offloads are done in software: checksums are filled in, and
-//! GSO frames are segmented.
+//! Frames that this host sends on the device are not seen. The kernel passes GSO frames in both directions: on entry
+//! they are segmented and checksums are filled in, on exit segments are coalesced.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{PacketSocket, PacketSocketSettings, Segmenter};
+use crate::device::{Coalescer, PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -18,6 +18,7 @@ pub struct AfPacket {
     interface: PacketSocket,
     /// Splits the current GSO frame.
     segmenter: Segmenter,
+    coalescer: Coalescer,
     /// The device was found to be removed.
     is_gone: bool,
 }
@@ -42,7 +43,12 @@ impl AfPacket {
     /// yet.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         let interface = PacketSocket::from_descriptor(descriptor, SETTINGS)?;
-        Ok(Self { interface, segmenter: Segmenter::default(), is_gone: false })
+        Ok(Self {
+            interface,
+            segmenter: Segmenter::default(),
+            coalescer: Coalescer::default(),
+            is_gone: false,
+        })
     }
 
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
@@ -94,18 +100,24 @@ impl Driver for AfPacket {
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
-        let mut left = frames;
+        let Self { interface, coalescer, .. } = self;
+        match Coalescer::is_worthwhile(batch, frames) {
+            true => coalescer.join(batch, frames, interface.mtu()),
+            false => coalescer.separate(batch, frames),
+        }
+        let mut next = 0;
         loop {
-            let outcome = self.interface.send(left.iter().filter_map(|number| batch.frame(*number as usize)));
+            let Self { interface, coalescer, .. } = self;
+            let left = coalescer.groups().get(next..).unwrap_or_default();
+            let outcome =
+                interface.send_messages(left.iter().map(|group| coalescer.message(group, batch, frames)));
             let (gone, rest) = left.split_at(outcome.frames.min(left.len()));
-            count(&mut sent, batch, gone);
+            count(&mut sent, gone.iter().map(|group| coalescer.size(group, batch, frames)));
+            next += gone.len();
             let error = match outcome.error {
                 Some(error) => error,
                 None if gone.is_empty() || rest.is_empty() => return Ok(sent),
-                None => {
-                    left = rest;
-                    continue;
-                }
+                None => continue,
             };
             match error.raw_os_error() {
                 // A device that is down accepts nothing; it may come up again.
@@ -115,12 +127,14 @@ impl Driver for AfPacket {
                     return Ok(sent);
                 }
                 // The frame is longer than the MTU or not valid for the device: only this frame is lost, as if the
-                // device had dropped it.
-                Some(libc::EMSGSIZE | libc::EINVAL) => {
-                    let (lost, rest) = rest.split_at(rest.len().min(1));
-                    count(&mut sent, batch, lost);
-                    left = rest;
-                }
+                // device had dropped it. Of a group, each frame is tried by itself.
+                Some(libc::EMSGSIZE | libc::EINVAL) => match rest.first() {
+                    Some(group) if group.frames > 1 => coalescer.split(next),
+                    lost => {
+                        count(&mut sent, lost.iter().map(|group| coalescer.size(group, batch, frames)));
+                        next += 1;
+                    }
+                },
                 _ => return Err(error.into()),
             }
         }
@@ -146,9 +160,10 @@ impl Driver for AfPacket {
     }
 }
 
-/// Counts these frames as sent.
-fn count(sent: &mut Sent, batch: &Batch, frames: &[u32]) {
-    sent.frames += frames.len() as u64;
-    let bytes = frames.iter().filter_map(|number| batch.frame(*number as usize)).map(<[u8]>::len);
-    sent.bytes += bytes.sum::<usize>() as u64;
+/// Counts groups as sent, of which the frames and the bytes are given.
+fn count(sent: &mut Sent, groups: impl Iterator<Item = (u64, u64)>) {
+    for (frames, bytes) in groups {
+        sent.frames += frames;
+        sent.bytes += bytes;
+    }
 }
