@@ -134,6 +134,9 @@ const CONTROLS: &[u32] = &[
     0x4018_aee1, // KVM_SET_DEVICE_ATTR
     0xc040_ff0b, // PIDFD_GET_INFO
     0x800454d2,  // TUNGETIFF
+    0x800454d7,  // TUNGETVNETHDRSZ
+    0x8910,      // SIOCGIFNAME
+    0x8921,      // SIOCGIFMTU
     0x8933,      // SIOCGIFINDEX
     0x5421,      // FIONBIO
 ];

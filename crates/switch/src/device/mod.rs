@@ -11,9 +11,10 @@ mod ring;
 mod rx_frame;
 mod tunnel;
 
-pub(crate) use coalesce::Coalescer;
+pub(crate) use coalesce::{Coalescer, MAX_PARTS};
 pub use filter::{MAX_FILTER, attach_filter};
 pub use gso::Segmenter;
+pub(crate) use offload::{HEADER as OFFLOAD_HEADER, MAX_MESSAGE};
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;
 pub use rx_frame::RxFrame;

@@ -3,7 +3,10 @@
 use packet::checksum;
 
 /// Length of the offload header that precedes a frame (`struct virtio_net_hdr`).
-pub(super) const HEADER: usize = 10;
+pub(crate) const HEADER: usize = 10;
+
+/// Maximum length of a GSO frame after its offload header: Ethernet, two tags, and the longest packet.
+pub(crate) const MAX_MESSAGE: usize = HEADER + 14 + 8 + (1 << 16);
 
 /// Flag `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum must be filled in.
 const NEEDS_CHECKSUM: u8 = 1;

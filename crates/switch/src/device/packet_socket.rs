@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::coalesce::MAX_PARTS;
-use super::offload::HEADER;
+use super::offload::{HEADER, MAX_MESSAGE};
 use super::ring::{Mapping, Ring, RingLayout};
 use super::rx_frame::RxFrame;
 use crate::driver::kernel::{check, name, not_now, set_nonblocking};
@@ -19,8 +19,6 @@ const SEND_BATCH: usize = 64;
 const SEND_PARTS: usize = 2 * SEND_BATCH + MAX_PARTS;
 /// Size of the send buffer in bytes, including the kernel's overhead.
 const SEND_MEMORY: i32 = 1 << 21;
-/// Maximum length of a GSO frame in bytes.
-const MAX_GSO_FRAME: usize = 14 + (1 << 16);
 /// Size in bytes of the receive buffer for GSO frames, which are queued outside the ring.
 const GSO_MEMORY: i32 = 1 << 22;
 
@@ -120,7 +118,7 @@ impl PacketSocket {
             receive: receive.map(Ring::new),
             outbound: settings.outbound,
             snap: settings.snap,
-            gso: if settings.gso { vec![0; HEADER + MAX_GSO_FRAME] } else { Vec::new() },
+            gso: if settings.gso { vec![0; MAX_MESSAGE] } else { Vec::new() },
             index,
             mac,
         })

@@ -63,6 +63,16 @@ impl<'a> RxFrame<'a> {
         }
     }
 
+    /// Reads what a TAP device passed: a frame, after an offload header or without. Returns `None` if the header is not
+    /// whole.
+    pub(crate) fn from_tap(bytes: &'a [u8], has_header: bool) -> Option<RxFrame<'a>> {
+        if !has_header {
+            return Some(RxFrame { frame: bytes, ..RxFrame::default() });
+        }
+        let (header, frame) = bytes.split_first_chunk()?;
+        Some(RxFrame { frame, offload: Offload::new(*header), ..RxFrame::default() })
+    }
+
     /// A TCP packet that is to be cut into segments with this many bytes of data. `transport` is the offset of its TCP header.
     pub(crate) fn tcp(frame: &'a [u8], transport: usize, size: usize) -> RxFrame<'a> {
         let segmentation = (size > 0).then_some((SegmentKind::Tcp, size));

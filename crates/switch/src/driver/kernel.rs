@@ -39,7 +39,7 @@ pub(crate) fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
 }
 
 /// Whether the descriptor is readable.
-pub(crate) fn readable(descriptor: &OwnedFd) -> bool {
+pub(crate) fn readable(descriptor: &impl AsRawFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one live entry; the call doesn't block.
     unsafe { libc::poll(&mut poll, 1, 0) > 0 }

@@ -1,10 +1,14 @@
 //! `tap`: a kernel network device whose other end is the switch.
+//!
+//! If the device was opened with offload headers, the kernel passes GSO frames in both directions: on entry they are
+//! segmented and checksums are filled in, on exit segments are coalesced. A device without them works frame by frame.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use super::kernel::{check, name, not_now, readable, set_nonblocking};
 use crate::batch::{Batch, MAX_FRAME};
-use std::fs::OpenOptions;
-use std::io;
+use crate::device::{Coalescer, MAX_MESSAGE, MAX_PARTS, OFFLOAD_HEADER, RxFrame, Segmenter};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -13,12 +17,32 @@ use std::os::unix::net::UnixDatagram;
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
 /// `TUNGETIFF`
 const GET_DEVICE: libc::c_ulong = 0x8004_54d2;
-/// How the device passes frames: Ethernet, without additional headers.
+/// `TUNSETOFFLOAD`
+const SET_OFFLOADS: libc::c_ulong = 0x4004_54d0;
+/// `TUNGETVNETHDRSZ`
+const GET_HEADER_LENGTH: libc::c_ulong = 0x8004_54d7;
+/// `TUNSETVNETHDRSZ`
+const SET_HEADER_LENGTH: libc::c_ulong = 0x4004_54d8;
+/// How the device passes frames: Ethernet, without information on the packet.
 const FLAGS: libc::c_int = libc::IFF_TAP | libc::IFF_NO_PI;
+/// What the kernel may leave to the switch: checksums, and segmentation of TCP (over IPv4, over IPv6, and with congestion
+/// notification).
+const OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+/// Segmentation of UDP, since Linux 6.2 (`TUN_F_USO4`, `TUN_F_USO6`).
+const UDP_OFFLOADS: libc::c_uint = 0x60;
 
 /// A TAP device.
 #[derive(Debug)]
-pub struct Tap(OwnedFd);
+pub struct Tap {
+    file: File,
+    /// Frames have an offload header.
+    has_headers: bool,
+    /// Room for what one call reads.
+    buffer: Box<[u8]>,
+    /// Splits the current GSO frame.
+    segmenter: Segmenter,
+    coalescer: Coalescer,
+}
 
 impl Tap {
     /// Opens a TAP device. It is created if it does not exist, and removed on drop unless it is persistent.
@@ -36,8 +60,17 @@ impl Tap {
         unsafe {
             let mut request: libc::ifreq = std::mem::zeroed();
             request.ifr_name = name(device)?;
-            request.ifr_ifru.ifru_flags = FLAGS as libc::c_short;
+            request.ifr_ifru.ifru_flags = (FLAGS | libc::IFF_VNET_HDR) as libc::c_short;
             check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) as isize)?;
+        }
+        // A device that was there may have headers of another length, and other offloads.
+        let length = OFFLOAD_HEADER as libc::c_int;
+        // SAFETY: the first call reads one integer, the others take one as their argument.
+        unsafe {
+            check(libc::ioctl(file.as_raw_fd(), SET_HEADER_LENGTH, &length) as isize)?;
+            // Without offloads, the kernel does the work before it passes frames on.
+            let _ = libc::ioctl(file.as_raw_fd(), SET_OFFLOADS, OFFLOADS | UDP_OFFLOADS) == 0
+                || libc::ioctl(file.as_raw_fd(), SET_OFFLOADS, OFFLOADS) == 0;
         }
         if is_new {
             // Without the permission it is down until somebody brings it up, and frames for it are counted as `down`.
@@ -46,15 +79,23 @@ impl Tap {
         Ok(file.into())
     }
 
-    /// The other part, without privileges: uses a descriptor that another process opened. Refuses what is no TAP
-    /// device, or one with additional headers before its frames.
+    /// The other part, without privileges: uses a descriptor that another process opened, with offload headers or without.
+    /// Refuses what is no TAP device.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         let (_, flags) = described(&descriptor)?;
-        if flags & FLAGS != FLAGS || flags & libc::IFF_VNET_HDR != 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a plain TAP device"));
+        let has_headers = flags & libc::IFF_VNET_HDR != 0;
+        if flags & FLAGS != FLAGS
+            || (has_headers && header_length(&descriptor)? != OFFLOAD_HEADER as libc::c_int)
+        {
+            let text = "this is not a TAP device, or has other headers before its frames";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         set_nonblocking(&descriptor)?;
-        Ok(Self(descriptor))
+        // One byte more than the longest frame, to detect frames that are too long.
+        let length = if has_headers { MAX_MESSAGE } else { MAX_FRAME + 1 };
+        let (segmenter, coalescer) = (Segmenter::default(), Coalescer::default());
+        let buffer = vec![0; length].into_boxed_slice();
+        Ok(Self { file: descriptor.into(), has_headers, buffer, segmenter, coalescer })
     }
 
     /// Whether a descriptor is that of the TAP device with this name.
@@ -104,31 +145,71 @@ fn described(descriptor: &OwnedFd) -> io::Result<([libc::c_char; libc::IFNAMSIZ]
     }
 }
 
+/// The length of the headers before frames.
+fn header_length(descriptor: &OwnedFd) -> io::Result<libc::c_int> {
+    let mut length = 0;
+    // SAFETY: the call writes one integer.
+    check(unsafe { libc::ioctl(descriptor.as_raw_fd(), GET_HEADER_LENGTH, &mut length) } as isize)?;
+    Ok(length)
+}
+
 impl Driver for Tap {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        // One byte more than the longest frame, to detect frames that are too long.
-        let mut buffer = [0u8; MAX_FRAME + 1];
+        let Self { file, has_headers, buffer, segmenter, .. } = self;
         // Unusable frames count too, so that a flood of them cannot make a visit endless.
-        for _ in 0..batch.room() {
-            // SAFETY: the kernel writes at most the buffer's length.
-            let read = unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-            match check(read) {
-                Ok(length) if length > MAX_FRAME => received.long += 1,
-                Ok(length) => drop(batch.push(&buffer[..length])),
+        for _ in 0..=batch.room() {
+            while !segmenter.is_empty() {
+                let Some(length) = batch.space().and_then(|space| segmenter.take(space)) else {
+                    return Ok(received);
+                };
+                batch.commit(length);
+            }
+            if batch.room() == 0 {
+                break;
+            }
+            let length = match file.read(buffer) {
+                Ok(length) => length,
                 Err(error) if not_now(&error) => break,
                 Err(error) => return Err(error.into()),
-            }
+            };
+            let Some(frame) = RxFrame::from_tap(buffer.get(..length).unwrap_or_default(), *has_headers)
+            else {
+                received.faulty += 1;
+                continue;
+            };
+            let is_taken = match frame.is_gso() {
+                true => segmenter.load(&frame, MAX_FRAME),
+                false => {
+                    let fits = batch.space().is_some_and(|space| frame.copy_to(space));
+                    if fits {
+                        batch.commit(frame.length());
+                    }
+                    fits
+                }
+            };
+            received.long += u64::from(!is_taken);
         }
         Ok(received)
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
-        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
-            // SAFETY: the kernel reads the frame's bytes.
-            let written = unsafe { libc::write(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
-            match check(written) {
+        let Self { file, has_headers, coalescer, .. } = self;
+        match *has_headers && Coalescer::is_worthwhile(batch, frames) {
+            // The kernel takes frames of any length from this side.
+            true => coalescer.join(batch, frames, usize::MAX),
+            false => coalescer.separate(batch, frames),
+        }
+        let mut next = 0;
+        while let Some(group) = coalescer.groups().get(next) {
+            let (mut parts, mut count) = ([IoSlice::new(&[]); MAX_PARTS], 0);
+            let message = coalescer.message(group, batch, frames).skip(usize::from(!*has_headers));
+            for (to, part) in parts.iter_mut().zip(message) {
+                *to = IoSlice::new(part);
+                count += 1;
+            }
+            match file.write_vectored(parts.get(..count).unwrap_or_default()) {
                 Ok(_) => {}
                 Err(error) if not_now(&error) => break,
                 // A device that is down accepts nothing; it may come up again.
@@ -136,23 +217,30 @@ impl Driver for Tap {
                     sent.down = true;
                     break;
                 }
+                // Each frame of a group is tried by itself.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && group.frames > 1 => {
+                    coalescer.split(next);
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             }
-            sent.frames += 1;
-            sent.bytes += frame.len() as u64;
+            let (count, bytes) = coalescer.size(group, batch, frames);
+            sent.frames += count;
+            sent.bytes += bytes;
+            next += 1;
         }
         Ok(sent)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
-        Ok(!readable(&self.0))
+        Ok(self.segmenter.is_empty() && !readable(&self.file))
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.file.as_fd())
     }
 
     fn device(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.file.as_fd())
     }
 }
