@@ -5,17 +5,19 @@
 
 mod support;
 
+use packet::checksum::{Sum, internet};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 use support::network::Network;
 use support::{Daemon, TIMEOUT};
+use switch::device::{PacketSocket, PacketSocketSettings, Segmenter};
 use test_support::{Capability, require};
 
 /// The destination port of all packets.
@@ -634,4 +636,137 @@ fn kills_and_corruption_do_not_affect_other_boxes() {
     let (directions, disturbances) =
         ([Direction::new(boxes), Direction::new(boxes)], vec![Disturbance::Nothing; boxes]);
     run(&network, &directions, &disturbances, 20, || {}, || Ok(()));
+}
+
+/// Reads all TCP frames that arrive at an interface, until it is stopped: checks that each has correct checksums and follows the
+/// one before. Returns the bytes of their data, and how many frames the kernel had passed on joined.
+fn read_segments(device: &str, port: u16, data: usize, ready: &Barrier) -> (Vec<u8>, usize) {
+    let settings = PacketSocketSettings { snap: 2048, receive: 1 << 23, gso: true, ..Default::default() };
+    let mut socket = PacketSocket::open(device, settings).expect("a packet socket");
+    ready.wait();
+    let (mut segmenter, mut buffer) = (Segmenter::default(), [0; 2048]);
+    let (mut came, mut joined, mut next) = (Vec::new(), 0, None);
+    let begin = Instant::now();
+    while came.len() < data {
+        assert!(begin.elapsed() < TIMEOUT, "{} of {data} bytes came", came.len());
+        let mut frames = Vec::new();
+        socket.receive(64, |frame| {
+            assert_eq!(frame.cut, 0);
+            if frame.is_gso() {
+                joined += 1;
+                assert!(segmenter.load(&frame, buffer.len()), "{} bytes", frame.length());
+                while let Some(length) = segmenter.take(&mut buffer) {
+                    frames.push(buffer[..length].to_vec());
+                }
+            } else {
+                assert!(frame.copy_to(&mut buffer));
+                frames.push(buffer[..frame.length()].to_vec());
+            }
+        });
+        for frame in frames.iter().filter(|frame| frame[12..14] == [8, 0] && frame[23] == 6) {
+            let length = 14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+            let address = |at: usize| Ipv4Addr::new(frame[at], frame[at + 1], frame[at + 2], frame[at + 3]);
+            let segment = &frame[34..length];
+            let sum = Sum::ZERO.pseudo4(address(26), address(30), 6, segment.len() as u16).bytes(segment);
+            assert_eq!((internet(&frame[14..34]), sum.finish()), (0, 0), "{:?}", &frame[..54]);
+            if segment[2..4] != port.to_be_bytes() {
+                continue;
+            }
+            let number = u32::from_be_bytes([segment[4], segment[5], segment[6], segment[7]]);
+            let data = &segment[usize::from(segment[12] >> 4) * 4..];
+            let is_first = segment[13] & 2 != 0;
+            assert!(is_first || next == Some(number), "{number} does not follow {next:?}");
+            next = Some(number.wrapping_add(data.len() as u32 + u32::from(is_first)));
+            came.extend_from_slice(data);
+        }
+    }
+    assert_eq!(socket.take_dropped(), 0);
+    (came, joined)
+}
+
+/// Large segments enter by a packet socket and leave by a tap device, and the other way round, through two switches and a box.
+/// Towards the packet socket's network, the kernel splits what was joined.
+#[test]
+fn large_segments_arrive_in_order_with_correct_checksums() {
+    const DATA: usize = 1 << 20;
+    if !require(Capability::Root) {
+        return;
+    }
+    let [left, right, middle] = [(); 3].map(|()| Network::new());
+    for network in [&left, &right, &middle] {
+        network.set("ipv6/conf/default/disable_ipv6", "1");
+    }
+    assert!(middle.ip(&[
+        format!("link add port0 type veth peer name eth0 address {} netns {}", host_mac(0), left.path()),
+        "link set port0 gso_max_segs 1 up".to_string(),
+    ]));
+    let daemon = middle.inside(|| Daemon::start("segments"));
+    let ends = ["af_packet\", device = \"port0", "tap\", device = \"tap1"];
+    let mut stack = String::new();
+    for (side, end) in ends.iter().enumerate() {
+        let mac = host_mac(side);
+        stack += &format!(
+            "[switches.side{side}]\nmode = \"static\"\n\
+             ports.end = {{ driver = \"{end}\", addresses = [\"{mac}\"] }}\n"
+        );
+    }
+    daemon.file("b.click", &configuration(1).replace("allow udp dst port 5000", "allow tcp"));
+    let attach = |side| format!("{{ attach = \"side{side}\", mac = \"{}\" }}", box_mac(side, 0));
+    stack += &format!("[boxes.b]\nconfiguration = \"b.click\"\nattach = [{}, {}]\n", attach(0), attach(1));
+    let stack = daemon.file("network.toml", &stack);
+    daemon.check(&["up", &stack], 0, &[]);
+    assert!(middle.ip(&[format!("link set tap1 address {} netns {}", host_mac(1), right.path())]));
+    assert!(right.ip(&["link set tap1 name eth0"]));
+    for (side, network) in [&left, &right].into_iter().enumerate() {
+        let (here, far) = (side + 1, 2 - side);
+        assert!(network.ip(&[
+            "link set eth0 up".to_string(),
+            format!("addr add 10.{here}.255.1/32 dev eth0"),
+            format!("route add 10.{far}.255.1 dev eth0 src 10.{here}.255.1"),
+            format!("neigh add 10.{far}.255.1 lladdr {} dev eth0", box_mac(side, 0)),
+        ]));
+    }
+
+    let data: Vec<u8> = (0..DATA).map(|byte| (byte / 777) as u8).collect();
+    let listener = right.inside(|| TcpListener::bind(("10.2.255.1", PORT)).expect("a listener"));
+    let mut near = left.inside(|| TcpStream::connect(("10.2.255.1", PORT)).expect("a connection"));
+    let mut far = listener.accept().expect("a connection").0;
+    let back = near.local_addr().expect("an address").port();
+    // Nothing is on the way when the readers begin.
+    let ready = Barrier::new(3);
+    let (came, joined) = std::thread::scope(|scope| {
+        let readers = [(&right, PORT), (&left, back)].map(|(network, port)| {
+            scope.spawn(|| network.inside(|| read_segments("eth0", port, DATA, &ready)))
+        });
+        ready.wait();
+        let sockets = [&mut near, &mut far].map(|socket| socket.try_clone().expect("a duplicate"));
+        for (mut from, mut to) in [(&sockets[0], &sockets[1]), (&sockets[1], &sockets[0])] {
+            let data = &data;
+            scope.spawn(move || from.write_all(data).expect("all is sent"));
+            let mut bytes = vec![0; DATA];
+            to.read_exact(&mut bytes).expect("all arrives");
+            assert!(bytes == *data);
+        }
+        let results = readers.map(|reader| reader.join().expect("a reader"));
+        let [(there, joined_there), (here, joined_here)] = results;
+        ([there, here], [joined_there, joined_here])
+    });
+    assert!(came.iter().all(|bytes| *bytes == data));
+    // What a switch joined leaves as it is by the tap, and was split behind the other port.
+    assert!(joined[0] > 0 && joined[1] == 0, "{joined:?}");
+
+    for side in ["side0", "side1"] {
+        let shown = daemon.json(&["switch", "show", side]);
+        let ports = shown["port_list"].as_array().expect("ports");
+        let sum = |name: &str| ports.iter().filter_map(|port| port["traffic"][name].as_u64()).sum::<u64>();
+        assert_eq!(sum("received_packets"), sum("sent_packets"), "{shown}");
+        assert_eq!(sum("received_bytes"), sum("sent_bytes"), "{shown}");
+        let least = 2 * (DATA / 1448) as u64;
+        assert!(sum("received_packets") > least, "frames are counted: {shown}");
+        assert!(ports.iter().all(|port| port["drops"] == serde_json::json!({})), "{shown}");
+    }
+    let account = daemon.json(&["account"]);
+    for row in account["places"].as_array().expect("places") {
+        assert_eq!(row["difference"], 0, "{row}");
+    }
 }

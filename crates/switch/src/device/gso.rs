@@ -1,8 +1,8 @@
 //! Software segmentation: splits a frame that the kernel coalesced (GSO/GRO) back into packets, as a network card
 //! would.
 
-use super::offload::SegmentKind;
-use super::rx_frame::RxFrame;
+use super::offload::{MAX_MESSAGE, SegmentKind};
+use super::rx_frame::{LargeFrame, RxFrame};
 use packet::checksum::Sum;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +28,10 @@ const FIRST_ONLY: u8 = 0x80;
 /// Splits one GSO frame into its packets, one at a time.
 #[derive(Debug, Default)]
 pub struct Segmenter {
+    /// The frame, from the offset that `start` is to the one that `end` is.
     bytes: Vec<u8>,
+    start: usize,
+    end: usize,
     kind: Option<SegmentKind>,
     is_ip6: bool,
     /// Offset of the IP header.
@@ -36,7 +39,7 @@ pub struct Segmenter {
     transport: usize,
     /// Offset of the payload.
     data: usize,
-    /// Offset of the next packet's payload.
+    /// Offset of the next packet's payload in the buffer. The others are offsets in the frame.
     next: usize,
     /// Payload bytes per packet.
     size: usize,
@@ -48,52 +51,64 @@ impl Segmenter {
     /// Loads a frame and replaces the previous one. Returns false if the frame is not a GSO frame, was truncated, or
     /// has packets longer than `most` bytes.
     pub fn load(&mut self, frame: &RxFrame<'_>, most: usize) -> bool {
-        self.next = self.bytes.len();
-        let offload = frame.offload();
+        self.bytes.resize(frame.length().max(self.bytes.len()), 0);
+        (self.start, self.end) = (0, frame.length());
+        let is_copied = frame.copy_raw_to(&mut self.bytes);
+        self.begin(frame.large(), most) && is_copied
+    }
+
+    /// Like [`load`](Self::load), for the frame of the message in a buffer, which is exchanged for that of the previous frame.
+    pub(crate) fn load_message(&mut self, message: &mut Vec<u8>, frame: LargeFrame, most: usize) -> bool {
+        message.resize(message.len().max(MAX_MESSAGE), 0);
+        std::mem::swap(&mut self.bytes, message);
+        // A buffer that is used for the first time gets its length here.
+        message.resize(message.len().max(MAX_MESSAGE), 0);
+        (self.start, self.end) = frame.insert_tag(&mut self.bytes);
+        self.begin(frame, most)
+    }
+
+    fn begin(&mut self, frame: LargeFrame, most: usize) -> bool {
+        self.next = self.end;
+        let offload = frame.offload;
         let (Some((kind, size)), Some((transport, _)), 0) =
             (offload.segmentation, offload.checksum, frame.cut)
         else {
             return false;
         };
-        self.bytes.resize(frame.length(), 0);
-        self.next = self.bytes.len();
-        if !frame.copy_raw_to(&mut self.bytes) {
-            return false;
-        }
-        let Some((network, is_ip6)) = network(&self.bytes, transport) else { return false };
+        let Some(bytes) = self.bytes.get(self.start..self.end) else { return false };
+        let Some((network, is_ip6)) = network(bytes, transport) else { return false };
         let header = match kind {
-            SegmentKind::Tcp => self.bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
+            SegmentKind::Tcp => bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
             SegmentKind::Udp => UDP,
         };
         let least = if kind == SegmentKind::Tcp { TCP } else { UDP };
         let data = transport + header;
-        if header < least || data >= self.bytes.len() || data + size > most {
+        if header < least || data >= bytes.len() || data + size > most {
             return false;
         }
-        let bytes = std::mem::take(&mut self.bytes);
-        *self =
-            Self { bytes, kind: Some(kind), is_ip6, network, transport, data, next: data, size, taken: 0 };
+        (self.kind, self.is_ip6, self.network, self.transport) = (Some(kind), is_ip6, network, transport);
+        (self.data, self.next, self.size, self.taken) = (data, self.start + data, size, 0);
         true
     }
 
     /// Whether no packet is left.
     pub fn is_empty(&self) -> bool {
-        self.next >= self.bytes.len()
+        self.next >= self.end
     }
 
     /// Writes the next packet to the start of `to`, with correct lengths, sequence numbers and checksums, and returns
     /// its length. Returns `None` if no packet is left, or if `to` is shorter than the limit that was given to
     /// [`load`](Self::load).
     pub fn take(&mut self, to: &mut [u8]) -> Option<usize> {
-        let rest = self.bytes.get(self.next..).filter(|rest| !rest.is_empty())?;
+        let rest = self.bytes.get(self.next..self.end).filter(|rest| !rest.is_empty())?;
         let data = rest.get(..self.size).unwrap_or(rest);
-        let (headers, _) = self.bytes.split_at_checked(self.data)?;
+        let headers = self.bytes.get(self.start..self.start + self.data)?;
         let length = headers.len() + data.len();
         let frame = to.get_mut(..length)?;
         let (front, back) = frame.split_at_mut(headers.len());
         front.copy_from_slice(headers);
         back.copy_from_slice(data);
-        let (done, is_last) = (self.next - self.data, data.len() == rest.len());
+        let (done, is_last) = (self.next - self.start - self.data, data.len() == rest.len());
         self.next += data.len();
         self.write_network(frame);
         self.write_transport(frame, u32::try_from(done).unwrap_or(0), is_last);

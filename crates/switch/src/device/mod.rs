@@ -18,4 +18,5 @@ pub(crate) use offload::{HEADER as OFFLOAD_HEADER, MAX_MESSAGE};
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;
 pub use rx_frame::RxFrame;
+pub(crate) use tunnel::SET_OFFLOADS;
 pub use tunnel::{Tunnel, TunnelSettings};

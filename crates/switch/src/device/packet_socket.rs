@@ -139,12 +139,18 @@ impl PacketSocket {
             // SAFETY: the status says that the kernel has filled the slot and does not touch it until it is returned,
             // which happens after the last use; a slot has the size that the ring states.
             let mut frame = unsafe { RxFrame::from_slot(&slot, ring.size(), self.snap) };
+            let is_large = wants_gso && frame.is_gso();
+            if is_large {
+                most = 0;
+            }
             if status & libc::TP_STATUS_COPY != 0 {
                 // The kernel queued the whole frame outside the ring, in the same order.
-                frame = read_large_frame(socket, gso).map_or(frame, |bytes| frame.whole(bytes));
-            }
-            if wants_gso && frame.is_gso() {
-                most = 0;
+                frame = match read_large_frame(socket, gso) {
+                    Some(length) => frame.whole(gso.get(HEADER..length).unwrap_or_default()),
+                    None => frame,
+                };
+            } else if is_large {
+                frame = frame.moved(gso);
             }
             if frame.packet_type != libc::PACKET_OUTGOING || self.outbound {
                 take(frame);
@@ -154,6 +160,11 @@ impl PacketSocket {
             ring.advance();
         }
         taken
+    }
+
+    /// The buffer for a GSO frame: after [`receive`](Self::receive) has passed on one, it is there after its offload header.
+    pub(crate) fn large_frame(&mut self) -> &mut Vec<u8> {
+        &mut self.gso
     }
 
     /// Whether a frame is available.
@@ -368,14 +379,14 @@ fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
     }
 }
 
-/// Reads a frame that the kernel queued outside the ring.
-fn read_large_frame<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+/// Reads a frame that the kernel queued outside the ring. Returns the length of the message, if it fits the buffer.
+fn read_large_frame(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     let pointer = buffer.as_mut_ptr().cast();
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most the buffer's length.
     let read = unsafe { libc::recv(socket.as_raw_fd(), pointer, buffer.len(), flags) };
-    // A truncated frame reports a length greater than the buffer, so `get` returns `None`.
-    buffer.get(HEADER..check(read).ok()?)
+    // A truncated frame reports a length greater than the buffer.
+    check(read).ok().filter(|length| (HEADER..=buffer.len()).contains(length))
 }
 
 /// Creates the receive ring. If memory is short, tries smaller ones.

@@ -27,6 +27,31 @@ pub struct RxFrame<'a> {
     pub time: (i64, u32),
 }
 
+/// What is known about a GSO frame besides its bytes, which follow an offload header in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LargeFrame {
+    tag: Option<[u8; TAG]>,
+    /// The offloads that remain when the tag is inserted.
+    pub(super) offload: Offload,
+    /// Bytes in the buffer after the header.
+    length: usize,
+    /// Bytes that were truncated.
+    pub(super) cut: usize,
+}
+
+impl LargeFrame {
+    /// Inserts the tag into the frame in a buffer. Returns where the frame then starts and ends.
+    pub(super) fn insert_tag(self, message: &mut [u8]) -> (usize, usize) {
+        let (start, end) = (HEADER, HEADER + self.length);
+        let Some(tag) = self.tag else { return (start, end) };
+        message.copy_within(start..start + ADDRESSES, start - TAG);
+        if let Some(place) = message.get_mut(start - TAG + ADDRESSES..start + ADDRESSES) {
+            place.copy_from_slice(&tag);
+        }
+        (start - TAG, end)
+    }
+}
+
 impl<'a> RxFrame<'a> {
     /// Reads the frame in a slot of `size` bytes, truncated to `snap` bytes.
     ///
@@ -83,6 +108,20 @@ impl<'a> RxFrame<'a> {
     /// The same frame with all its bytes, where the slot held only the first of them.
     pub(super) fn whole(self, frame: &'a [u8]) -> RxFrame<'a> {
         RxFrame { frame, cut: 0, ..self }
+    }
+
+    /// The same frame after it was copied to a buffer, behind room for an offload header. It fits.
+    pub(super) fn moved<'b>(self, message: &'b mut [u8]) -> RxFrame<'b> {
+        let place = message.get_mut(HEADER..HEADER + self.frame.len()).unwrap_or_default();
+        if place.len() == self.frame.len() {
+            place.copy_from_slice(self.frame);
+        }
+        RxFrame { frame: place, ..self }
+    }
+
+    /// What is known about a GSO frame besides its bytes.
+    pub(crate) fn large(&self) -> LargeFrame {
+        LargeFrame { tag: self.tag, offload: self.offload(), length: self.frame.len(), cut: self.cut }
     }
 
     /// Whether the kernel coalesced several packets into this frame, which must be segmented.

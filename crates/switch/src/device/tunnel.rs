@@ -13,6 +13,9 @@ use crate::driver::kernel::{check, name, not_now};
 /// `TUNSETIFF`
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
 
+/// `TUNSETOFFLOAD`
+pub(crate) const SET_OFFLOADS: libc::c_ulong = 0x4004_54d0;
+
 /// Settings of a tunnel.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelSettings {
@@ -49,9 +52,12 @@ impl Tunnel {
             request(&settings.name)?
         };
         request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the call reads and writes one request; the name in it stays terminated.
+        // SAFETY: the first call reads and writes one request, and the name in it stays terminated; the second one takes a
+        // number.
         let name = unsafe {
             check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &mut request) as isize)?;
+            // An interface that was there may still have the offloads of its last user, whose headers are not read here.
+            libc::ioctl(file.as_raw_fd(), SET_OFFLOADS, 0);
             CStr::from_ptr(request.ifr_name.as_ptr()).to_string_lossy().into_owned()
         };
         let tunnel = Tunnel { file: file.into(), name };

@@ -78,19 +78,20 @@ impl Driver for AfPacket {
                 };
                 batch.commit(length);
             }
+            let mut large = None;
             let taken = interface.receive(most.min(batch.room()), |frame| {
-                let is_taken = match frame.is_gso() {
-                    true => segmenter.load(&frame, MAX_FRAME),
-                    false => {
-                        let fits = frame.cut == 0 && batch.space().is_some_and(|space| frame.copy_to(space));
-                        if fits {
-                            batch.commit(frame.length());
-                        }
-                        fits
-                    }
-                };
-                received.long += u64::from(!is_taken);
+                if frame.is_gso() {
+                    large = Some(frame.large());
+                } else if frame.cut == 0 && batch.space().is_some_and(|space| frame.copy_to(space)) {
+                    batch.commit(frame.length());
+                } else {
+                    received.long += 1;
+                }
             });
+            if let Some(frame) = large {
+                let is_loaded = segmenter.load_message(interface.large_frame(), frame, MAX_FRAME);
+                received.long += u64::from(!is_loaded);
+            }
             if taken == 0 {
                 return Ok(received);
             }

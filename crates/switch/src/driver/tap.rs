@@ -6,7 +6,7 @@
 use super::contract::{Driver, DriverError, Received, Sent};
 use super::kernel::{check, name, not_now, readable, set_nonblocking};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{Coalescer, MAX_MESSAGE, MAX_PARTS, OFFLOAD_HEADER, RxFrame, Segmenter};
+use crate::device::{Coalescer, MAX_MESSAGE, MAX_PARTS, OFFLOAD_HEADER, RxFrame, SET_OFFLOADS, Segmenter};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,8 +17,6 @@ use std::os::unix::net::UnixDatagram;
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
 /// `TUNGETIFF`
 const GET_DEVICE: libc::c_ulong = 0x8004_54d2;
-/// `TUNSETOFFLOAD`
-const SET_OFFLOADS: libc::c_ulong = 0x4004_54d0;
 /// `TUNGETVNETHDRSZ`
 const GET_HEADER_LENGTH: libc::c_ulong = 0x8004_54d7;
 /// `TUNSETVNETHDRSZ`
@@ -38,7 +36,7 @@ pub struct Tap {
     /// Frames have an offload header.
     has_headers: bool,
     /// Room for what one call reads.
-    buffer: Box<[u8]>,
+    buffer: Vec<u8>,
     /// Splits the current GSO frame.
     segmenter: Segmenter,
     coalescer: Coalescer,
@@ -94,7 +92,7 @@ impl Tap {
         // One byte more than the longest frame, to detect frames that are too long.
         let length = if has_headers { MAX_MESSAGE } else { MAX_FRAME + 1 };
         let (segmenter, coalescer) = (Segmenter::default(), Coalescer::default());
-        let buffer = vec![0; length].into_boxed_slice();
+        let buffer = vec![0; length];
         Ok(Self { file: descriptor.into(), has_headers, buffer, segmenter, coalescer })
     }
 
@@ -178,17 +176,14 @@ impl Driver for Tap {
                 received.faulty += 1;
                 continue;
             };
-            let is_taken = match frame.is_gso() {
-                true => segmenter.load(&frame, MAX_FRAME),
-                false => {
-                    let fits = batch.space().is_some_and(|space| frame.copy_to(space));
-                    if fits {
-                        batch.commit(frame.length());
-                    }
-                    fits
-                }
-            };
-            received.long += u64::from(!is_taken);
+            if frame.is_gso() {
+                let frame = frame.large();
+                received.long += u64::from(!segmenter.load_message(buffer, frame, MAX_FRAME));
+            } else if batch.space().is_some_and(|space| frame.copy_to(space)) {
+                batch.commit(frame.length());
+            } else {
+                received.long += 1;
+            }
         }
         Ok(received)
     }
