@@ -61,7 +61,7 @@ impl Segment {
         frame.extend([0, 80]);
         frame.extend(self.port.to_be_bytes());
         frame.extend(self.sequence.to_be_bytes());
-        let header = (TCP + self.options) as u8 / 4 << 4;
+        let header = (TCP + self.options) as u8 * 4;
         frame.extend([0, 0, 0, 1, header, self.flags, 1, 1, 0, 0, 0, 0]);
         frame.resize(frame.len() + self.options, 1);
         frame.extend((0..self.data).map(|byte| (byte * 7 + self.sequence as usize) as u8));
