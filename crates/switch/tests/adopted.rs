@@ -14,6 +14,9 @@ use switch::driver::{AfPacket, Tap};
 use switch::{Batch, Driver};
 use test_support::{Capability, require, skip};
 
+#[path = "adopted/xdp.rs"]
+mod xdp;
+
 /// How long a test waits for expected frames.
 const TIMEOUT: Duration = Duration::from_secs(10);
 

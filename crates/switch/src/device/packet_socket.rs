@@ -22,6 +22,9 @@ const SEND_MEMORY: i32 = 1 << 21;
 /// Size in bytes of the receive buffer for GSO frames, which are queued outside the ring.
 const GSO_MEMORY: i32 = 1 << 22;
 
+/// A reserved protocol number, which no frame has. Sockets without a protocol are not informed about their interface.
+const NO_PROTOCOL: u16 = 0xffff;
+
 /// How a packet socket uses its interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketSocketSettings {
@@ -260,6 +263,12 @@ impl PacketSocket {
             libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, pointer, &mut size);
         }
         (error != 0).then(|| io::Error::from_raw_os_error(error))
+    }
+
+    /// Makes the descriptor of a socket that receives nothing report an error when the interface goes down or is removed.
+    pub fn watch(&self) -> io::Result<()> {
+        let (index, _) = bound_to(&self.socket)?;
+        bind(&self.socket, index, NO_PROTOCOL)
     }
 
     /// Whether the interface was removed or moved to another network namespace. This socket never works again, even if

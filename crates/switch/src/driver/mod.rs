@@ -1,6 +1,7 @@
 //! Port drivers: one contract, and one file per kind of port.
 
 mod af_packet;
+mod af_xdp;
 mod boxed;
 mod contract;
 mod function;
@@ -18,6 +19,7 @@ mod tap;
 mod vhost_user;
 
 pub use af_packet::AfPacket;
+pub use af_xdp::{AfXdp, XdpError};
 pub use boxed::BoxPort;
 pub use contract::{Driver, DriverError, LinkState, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};

@@ -1,0 +1,15 @@
+//! `af_xdp`: a kernel network device, through XDP sockets: one for each of its receive queues.
+
+mod checksum;
+mod device;
+mod error;
+mod limits;
+mod mapping;
+mod port;
+mod program;
+mod ring;
+mod socket;
+mod umem;
+
+pub use error::XdpError;
+pub use port::AfXdp;

@@ -1,0 +1,389 @@
+//! A port whose other end is a network device, through XDP sockets.
+//!
+//! The port takes the frames of the device's receive queues: the host does not see them. All queues are received from; frames
+//! are sent through the first one.
+
+use super::checksum;
+use super::device::Device;
+use super::error::XdpError;
+use super::program::SocketMap;
+use super::socket::{self, Losses, Rings};
+use super::umem::Umem;
+use crate::batch::Batch;
+use crate::device::{PacketSocket, PacketSocketSettings};
+use crate::driver::contract::{Driver, DriverError, Received, Sent};
+use crate::driver::kernel::{check, not_now};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// How a packet socket watches the device: it makes it promiscuous, and reports when it is down or removed. It receives nothing.
+const WATCH: PacketSocketSettings =
+    PacketSocketSettings { promiscuous: true, outbound: false, snap: 0, receive: 0, gso: false };
+
+/// Frames that the kernel takes from the send ring in one call.
+const SEND_BATCH: usize = 32;
+
+/// A device that is used through XDP sockets.
+#[derive(Debug)]
+pub struct AfXdp {
+    watch: PacketSocket,
+    /// Keeps the program attached.
+    _link: OwnedFd,
+    queues: Vec<Queue>,
+    /// The queue to look at first.
+    first: usize,
+    /// Buffers to send from that are free.
+    free: Vec<u64>,
+    /// Buffers to send from in all.
+    send_buffers: usize,
+    /// What becomes readable when frames arrive or the device goes down.
+    epoll: OwnedFd,
+    /// The device's driver reads and writes the buffers itself.
+    is_zero_copy: bool,
+    /// The device was found to be removed.
+    is_gone: bool,
+    /// Frames wait in the send ring for a system call.
+    is_late: bool,
+}
+
+/// A receive queue, with its socket.
+#[derive(Debug)]
+struct Queue {
+    socket: OwnedFd,
+    rings: Rings,
+    umem: Umem,
+    /// What was reported of the losses.
+    reported: Losses,
+}
+
+impl AfXdp {
+    /// Opens a device in promiscuous mode. `queues`: how many of its receive queues to use, from the first one on; `None`: all.
+    pub fn open(device: &str, queues: Option<u32>) -> Result<Self, XdpError> {
+        Self::from_descriptors(Self::open_descriptors(device, queues)?)
+    }
+
+    /// The part of [`open`](Self::open) that needs privileges. The program is attached, and takes frames, as long as the
+    /// descriptors are open; frames that arrive before the other part are lost, and counted as missed.
+    pub fn open_descriptors(device: &str, queues: Option<u32>) -> Result<Vec<OwnedFd>, XdpError> {
+        let watch = PacketSocket::open_descriptor(device, WATCH).map_err(XdpError::Device)?;
+        let Device { index, queues } = Device::find(&watch, device, queues)?;
+        let memory = Umem::create(queues as usize).map_err(XdpError::Memory)?;
+        let map = SocketMap::create(queues).map_err(XdpError::Program)?;
+        // Some drivers can do without copies only if a program is attached.
+        let link = map.attach(index).map_err(XdpError::Program)?;
+        let mut descriptors = vec![watch, memory, link];
+        for queue in 0..queues {
+            let umem = Umem::map(&descriptors[1], queue as usize).map_err(XdpError::Memory)?;
+            let socket = socket::open(index, queue, &umem).map_err(XdpError::Socket)?;
+            map.insert(queue, &socket).map_err(XdpError::Socket)?;
+            descriptors.push(socket);
+        }
+        Ok(descriptors)
+    }
+
+    /// The other part, without privileges: uses what another process opened, and no process has used yet.
+    pub fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, XdpError> {
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or(XdpError::Descriptors);
+        let (watch, memory, link) = (next()?, next()?, next()?);
+        let sockets: Vec<OwnedFd> = descriptors.collect();
+        if sockets.is_empty() || !Umem::is_file(&memory, sockets.len()) {
+            return Err(XdpError::Descriptors);
+        }
+        let watch = PacketSocket::from_descriptor(watch, WATCH).map_err(XdpError::Device)?;
+        watch.watch().map_err(XdpError::Device)?;
+        let mut queues = Vec::with_capacity(sockets.len());
+        for (number, socket) in sockets.into_iter().enumerate() {
+            queues.push(Queue::new(socket, &memory, number)?);
+        }
+        let epoll = epoll(&watch, &queues).map_err(XdpError::Socket)?;
+        let free: Vec<u64> = queues[0].umem.send_buffers().rev().collect();
+        Ok(Self {
+            is_zero_copy: socket::is_zero_copy(&queues[0].socket),
+            watch,
+            _link: link,
+            queues,
+            first: 0,
+            send_buffers: free.len(),
+            free,
+            epoll,
+            is_gone: false,
+            is_late: false,
+        })
+    }
+
+    /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+
+    /// Returns an error if the device was removed: the sockets are then useless, whereas a device that is down may come up
+    /// again.
+    fn check(&mut self) -> Result<(), DriverError> {
+        self.is_gone |= self.watch.is_gone();
+        match self.is_gone {
+            true => Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the buffers back that were sent.
+    fn reclaim(&mut self) -> Result<(), XdpError> {
+        let Self { queues, free, .. } = self;
+        let Some(Queue { rings: Rings { completion, .. }, umem, .. }) = queues.first_mut() else {
+            return Ok(());
+        };
+        let waiting = completion.waiting()?;
+        for _ in 0..waiting {
+            let [offset] = completion.take();
+            // The kernel returns what it was given; anything else is not used again.
+            free.extend(umem.send_buffer(offset).filter(|_| free.len() < free.capacity()));
+        }
+        if waiting > 0 {
+            completion.release();
+        }
+        Ok(())
+    }
+
+    /// Has the kernel send what is in the send ring. Returns how many of the last `frames` ones could not be sent because the
+    /// device is down: these are taken back.
+    fn flush(&mut self, frames: usize) -> Result<Option<usize>, DriverError> {
+        let Some(Queue { socket, rings: Rings { send: Some(send), .. }, .. }) = self.queues.first_mut()
+        else {
+            return Ok(None);
+        };
+        let mut pending = send.pending()?;
+        for _ in 0..=frames / SEND_BATCH + 1 {
+            if pending == 0 || !send.needs_wakeup() {
+                break;
+            }
+            let result = socket::wake_sender(socket);
+            let left = send.pending()?;
+            match result {
+                Ok(()) => {}
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO)) => {
+                    let mut taken_back = 0;
+                    // A driver without copies may be reading the ring: then the frames stay, and leave when the device comes up.
+                    while !self.is_zero_copy && taken_back < frames.min(left as usize) {
+                        let [offset, _] = send.withdraw();
+                        self.free.push(offset);
+                        taken_back += 1;
+                    }
+                    send.submit();
+                    self.check()?;
+                    return Ok(Some(taken_back));
+                }
+                Err(error) if not_now(&error) || error.raw_os_error() == Some(libc::EBUSY) => {
+                    if left == pending {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            pending = left;
+        }
+        self.is_late = send.pending()? > 0 && send.needs_wakeup();
+        Ok(None)
+    }
+}
+
+impl Queue {
+    fn new(socket: OwnedFd, memory: &OwnedFd, number: usize) -> Result<Self, XdpError> {
+        let umem = Umem::map(memory, number).map_err(XdpError::Memory)?;
+        let mut rings = Rings::map(&socket, umem.send_buffers().next().is_some())?;
+        Umem::receive_buffers().for_each(|offset| rings.fill.add([offset]));
+        rings.fill.submit();
+        Ok(Self { socket, rings, umem, reported: Losses::default() })
+    }
+
+    /// Adds received frames to a batch.
+    fn receive(
+        &mut self,
+        batch: &mut Batch,
+        received: &mut Received,
+        completes: bool,
+    ) -> Result<(), XdpError> {
+        let Self { rings: Rings { fill, received: ring, .. }, umem, .. } = self;
+        let most = ring.waiting()?.min(batch.room() as u32).min(fill.room()?);
+        for _ in 0..most {
+            let [offset, word] = ring.take();
+            let length = length(word);
+            let buffer = Umem::receive_buffer(offset);
+            let frame = batch.space().and_then(|space| space.get_mut(..length)).filter(|_| buffer.is_some());
+            let is_copied = frame.is_some_and(|frame| {
+                let is_copied = umem.read(offset, frame);
+                if is_copied && completes {
+                    checksum::complete(frame);
+                }
+                is_copied
+            });
+            if is_copied {
+                batch.commit(length);
+            }
+            received.faulty += u64::from(!is_copied);
+            if let Some(buffer) = buffer {
+                fill.add([buffer]);
+            }
+        }
+        if most > 0 {
+            ring.release();
+            fill.submit();
+        }
+        if fill.needs_wakeup() {
+            socket::wake_receiver(&self.socket);
+        }
+        Ok(())
+    }
+}
+
+impl Driver for AfXdp {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        if self.is_gone {
+            self.check()?;
+        }
+        if self.is_late {
+            self.flush(0)?;
+        }
+        let mut received = Received::default();
+        let (count, first) = (self.queues.len(), self.first);
+        // No queue is always the last one.
+        self.first = if first + 1 < count { first + 1 } else { 0 };
+        let (before, after) = self.queues.split_at_mut(first);
+        for queue in after.iter_mut().chain(before) {
+            queue.receive(batch, &mut received, !self.is_zero_copy)?;
+        }
+        Ok(received)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let mut queues = self.queues.iter();
+        self.is_gone
+            || self.is_late
+            || queues.any(|queue| {
+                !matches!(queue.rings.received.waiting(), Ok(0)) || queue.rings.fill.needs_wakeup()
+            })
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.reclaim()?;
+        let mut sent = Sent::default();
+        let mut added = 0;
+        let Self { queues, free, .. } = self;
+        let Some(Queue { rings: Rings { send: Some(send), .. }, umem, .. }) = queues.first_mut() else {
+            return Ok(sent);
+        };
+        let mut room = send.room()?;
+        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
+            let Some(buffer) = free.pop_if(|_| room > 0) else { break };
+            if umem.write(buffer, frame) {
+                send.add([buffer, word(frame.len())]);
+                added += 1;
+                room -= 1;
+            } else {
+                // The device would drop it, too.
+                free.push(buffer);
+            }
+            sent.frames += 1;
+            sent.bytes += frame.len() as u64;
+        }
+        if added > 0 {
+            send.submit();
+        }
+        if let Some(taken_back) = self.flush(added)? {
+            sent.down = true;
+            let kept = (sent.frames as usize).saturating_sub(taken_back);
+            let lost = frames.iter().filter_map(|number| batch.frame(*number as usize));
+            let lost = lost.take(sent.frames as usize).skip(kept);
+            sent.bytes -= lost.map(|frame| frame.len() as u64).sum::<u64>().min(sent.bytes);
+            sent.frames = kept as u64;
+        }
+        sent.is_crowded = self.free.len() < self.send_buffers / 4;
+        Ok(sent)
+    }
+
+    fn is_crowded(&mut self) -> bool {
+        // An impossible index shows itself when frames are sent.
+        let _ = self.reclaim();
+        self.free.len() < self.send_buffers / 4
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        // A device that went down polls as ready until its error is read, which would keep the runner awake. It may
+        // come up again.
+        if self.watch.take_error().is_some() {
+            self.check()?;
+        }
+        if self.is_late {
+            self.flush(0)?;
+        }
+        for queue in &self.queues {
+            if queue.rings.received.waiting()? > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.epoll.as_fd())
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        // Also checked here, so that a runner that never sleeps notices it.
+        self.is_gone |= self.watch.is_gone();
+        let losses = self.queues.iter_mut().map(|queue| {
+            let missed = socket::losses(&queue.socket).missed;
+            let news = missed.saturating_sub(queue.reported.missed);
+            queue.reported.missed += news;
+            news
+        });
+        losses.sum()
+    }
+
+    fn take_lost(&mut self) -> u64 {
+        let losses = self.queues.iter_mut().map(|queue| {
+            let refused = socket::losses(&queue.socket).refused;
+            let news = refused.saturating_sub(queue.reported.refused);
+            queue.reported.refused += news;
+            news
+        });
+        losses.sum()
+    }
+}
+
+impl From<XdpError> for DriverError {
+    fn from(error: XdpError) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// The length in the second word of an entry.
+#[inline(always)]
+fn length(word: u64) -> usize {
+    let [a, b, c, d, ..] = word.to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d]) as usize
+}
+
+/// The second word of an entry: a length, and no options.
+#[inline(always)]
+fn word(length: usize) -> u64 {
+    let [a, b, c, d] = (length as u32).to_ne_bytes();
+    u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])
+}
+
+/// A set of descriptors with those that wake the port.
+fn epoll(watch: &PacketSocket, queues: &[Queue]) -> io::Result<OwnedFd> {
+    // SAFETY: the call returns a descriptor that nothing else owns.
+    let set =
+        unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC) as isize)? as i32) };
+    let sockets = queues.iter().map(|queue| (queue.socket.as_fd(), libc::EPOLLIN));
+    // Errors are always reported.
+    for (member, events) in sockets.chain([(watch.as_fd(), 0)]) {
+        let mut event = libc::epoll_event { events: events as u32, u64: 0 };
+        // SAFETY: the kernel reads a live value.
+        let added =
+            unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, member.as_raw_fd(), &mut event) };
+        check(added as isize)?;
+    }
+    Ok(set)
+}

@@ -1,0 +1,309 @@
+//! XDP sockets on veth pairs, opened by one process and used by another one.
+
+use super::{TIMEOUT, drop_capabilities, ip, own_network};
+use reason::Reason;
+use std::fs;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use switch::driver::{AfPacket, AfXdp, Pipe, XdpError};
+use switch::{Batch, Counters, Driver, PortSettings, StaticTable, SwitchRunner};
+use test_support::{Capability, skip};
+
+/// Frames in each direction for which a port has buffers.
+const BUFFERS: usize = 2048;
+
+/// Moves this thread into a new network namespace with the veth pair `left`, `right`, which is up and sends nothing on its own.
+/// Returns false if the test is skipped.
+fn own_pair(queues: u32) -> bool {
+    if !own_network() {
+        return false;
+    }
+    fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+    let size = format!("numrxqueues {queues} numtxqueues {queues}");
+    assert!(ip(&format!("link add left {size} type veth peer name right {size}")));
+    assert!(ip("link set left up") && ip("link set right up"));
+    true
+}
+
+/// Opens `left`, or says why the test is skipped: the kernel knows no XDP sockets.
+fn open_left(queues: Option<u32>) -> Option<AfXdp> {
+    let start = Instant::now();
+    loop {
+        match AfXdp::open("left", queues) {
+            Ok(port) => return Some(port),
+            // The queue of a socket that was just closed is free soon.
+            Err(XdpError::Socket(error)) if error.raw_os_error() == Some(libc::EBUSY) => {
+                assert!(start.elapsed() < TIMEOUT, "the queue stays busy");
+                std::thread::yield_now();
+            }
+            Err(XdpError::Socket(error)) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+                skip(Capability::Root, "the kernel has no XDP sockets");
+                return None;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+/// A UDP datagram over IPv4 from this port. Its checksum is left out.
+fn datagram(port: u16) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 9, 0, 26, 0, 0]);
+    frame.resize(60, 7);
+    frame
+}
+
+fn datagrams(count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|number| datagram(number as u16)).collect()
+}
+
+/// Sends frames, and returns how many the driver took.
+fn send(driver: &mut dyn Driver, frames: &[Vec<u8>]) -> u64 {
+    let mut batch = Batch::new(frames.len());
+    assert!(frames.iter().all(|frame| batch.push(frame)));
+    driver.send(&batch, &(0..frames.len() as u32).collect::<Vec<_>>()).unwrap().frames
+}
+
+/// Receives until there are `count` frames.
+fn receive(driver: &mut dyn Driver, count: usize) -> Vec<Vec<u8>> {
+    let (start, mut frames) = (Instant::now(), Vec::new());
+    while frames.len() < count {
+        let mut batch = Batch::new(256);
+        let received = driver.receive(&mut batch).unwrap();
+        assert_eq!((received.long, received.faulty, received.refused.total()), (0, 0, 0));
+        frames.extend(batch.frames().map(<[u8]>::to_vec));
+        assert!(start.elapsed() < TIMEOUT, "{} of {count} frames arrived", frames.len());
+    }
+    frames
+}
+
+/// Whether the driver's descriptor becomes readable within this time.
+fn wakes(driver: &dyn Driver, timeout: Duration) -> bool {
+    let descriptor = driver.descriptor().unwrap().as_raw_fd();
+    let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live entry.
+    unsafe { libc::poll(&mut poll, 1, timeout.as_millis() as i32) > 0 }
+}
+
+fn is_attached() -> bool {
+    let output = std::process::Command::new("ip").args(["link", "show", "left"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().contains("xdp")
+}
+
+#[test]
+fn an_xdp_port_needs_no_privileges() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(port) = open_left(None) else { return };
+    drop(port);
+    assert!(!is_attached());
+    // The program is attached before the other process has anything.
+    let start = Instant::now();
+    let descriptors = loop {
+        match AfXdp::open_descriptors("left", None) {
+            Ok(descriptors) => break descriptors,
+            Err(error) => assert!(start.elapsed() < TIMEOUT, "{error:?}"),
+        }
+    };
+    assert!(is_attached());
+    let mut far = AfPacket::open("right").unwrap();
+    let without_privileges = std::thread::spawn(move || {
+        drop_capabilities();
+        assert!(matches!(AfXdp::open("left", None), Err(XdpError::Device(_))));
+        let mut port = AfXdp::from_descriptors(descriptors).unwrap();
+        assert!(!port.is_zero_copy(), "veth copies");
+        let (first, second) = (datagrams(3), datagrams(5));
+        assert!(port.prepare_sleep().unwrap() && !wakes(&port, Duration::ZERO));
+        assert_eq!(send(&mut far, &first), 3);
+        assert!(wakes(&port, TIMEOUT) && port.is_ready() && !port.prepare_sleep().unwrap());
+        assert_eq!(receive(&mut port, 3), first);
+        assert!(!port.is_ready() && !wakes(&port, Duration::ZERO));
+        assert_eq!(send(&mut port, &second), 5);
+        assert_eq!(receive(&mut far, 5), second);
+        assert_eq!((port.take_missed(), port.take_lost()), (0, 0));
+    });
+    without_privileges.join().unwrap();
+    // All descriptors were closed.
+    assert!(!is_attached());
+}
+
+#[test]
+fn a_switch_counts_every_frame_of_an_xdp_port() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(port) = open_left(None) else { return };
+    let mut far = AfPacket::open("right").unwrap();
+    let mut table = StaticTable::new();
+    let mut runner = {
+        table.set_default(Some(switch::PortId(1)));
+        SwitchRunner::new(table).unwrap()
+    };
+    let port = runner.add_port(Box::new(port), PortSettings::default()).unwrap();
+    let (inside, mut outside) = Pipe::pair().unwrap();
+    let other = runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
+    let frames = datagrams(200);
+    assert_eq!(send(&mut far, &frames), 200);
+    let start = Instant::now();
+    while runner.counters(port).unwrap().received_frames < 200 {
+        runner.step();
+        assert!(start.elapsed() < TIMEOUT);
+    }
+    assert_eq!(receive(&mut outside, 200), frames);
+    let came = Counters { received_frames: 200, received_bytes: 12_000, ..Counters::default() };
+    let went = Counters { sent_frames: 200, sent_bytes: 12_000, ..Counters::default() };
+    assert_eq!((runner.counters(port).unwrap(), runner.counters(other).unwrap()), (came, went));
+
+    // The other way, and then with the device down, and up again.
+    runner.switch().forward_mut().set_default(Some(port));
+    assert_eq!(send(&mut outside, &frames), 200);
+    while runner.step() > 0 {}
+    assert_eq!(receive(&mut far, 200), frames);
+    assert!(ip("link set left down"));
+    assert_eq!(send(&mut outside, &frames[..50]), 50);
+    while runner.step() > 0 {}
+    assert!(runner.down(port).is_none(), "the port waits for its device");
+    assert!(ip("link set left up"));
+    assert_eq!(send(&mut outside, &frames[50..60]), 10);
+    while runner.step() > 0 {}
+    assert_eq!(receive(&mut far, 10), frames[50..60], "what was lost is not sent later");
+    let mut expected = Counters { sent_frames: 210, sent_bytes: 12_600, ..came };
+    expected.drops[drop_index(Reason::DOWN)] = 50;
+    assert_eq!(runner.counters(port).unwrap(), expected);
+
+    // The device is removed: the port is down, and sleeping runners learn it.
+    assert!(ip("link del left"));
+    while runner.down(port).is_none() {
+        runner.counters(port).unwrap();
+        runner.step();
+        assert!(start.elapsed() < TIMEOUT, "the removal is not noticed");
+    }
+    assert!(runner.down(port).unwrap().to_string().contains("No such device"));
+}
+
+fn drop_index(reason: Reason) -> usize {
+    switch::REASONS.into_iter().position(|known| known == reason).unwrap()
+}
+
+#[test]
+fn a_sleeper_notices_that_its_device_was_removed() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    assert!(port.prepare_sleep().unwrap() && !wakes(&port, Duration::ZERO));
+    assert!(ip("link del left"));
+    assert!(wakes(&port, TIMEOUT));
+    assert!(port.prepare_sleep().unwrap_err().to_string().contains("No such device"));
+    assert!(port.receive(&mut Batch::new(1)).is_err());
+}
+
+#[test]
+fn frames_without_room_are_counted() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let mut far = AfPacket::open("right").unwrap();
+    let frames = datagrams(BUFFERS + 500);
+    for chunk in frames.chunks(250) {
+        assert_eq!(send(&mut far, chunk), chunk.len() as u64);
+    }
+    assert_eq!(receive(&mut port, BUFFERS), frames[..BUFFERS]);
+    assert_eq!((port.take_missed(), port.take_missed(), port.take_lost()), (500, 0, 0));
+    // The buffers are used again.
+    assert_eq!(send(&mut far, &frames[..100]), 100);
+    assert_eq!(receive(&mut port, 100), frames[..100]);
+    // A port sends as many frames at once as it has buffers; then they are free again.
+    for _ in 0..3 {
+        assert_eq!(send(&mut port, &frames), BUFFERS as u64);
+        let mut came = 0;
+        let start = Instant::now();
+        while came < BUFFERS {
+            came += receive(&mut far, 1).len();
+            came += far.take_missed() as usize;
+            assert!(start.elapsed() < TIMEOUT);
+        }
+        assert!(!port.is_crowded());
+    }
+    assert_eq!((port.take_missed(), port.take_lost()), (0, 0));
+}
+
+#[test]
+fn a_port_takes_all_queues_or_leaves_the_others_to_the_host() {
+    if !own_pair(2) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let mut far = AfPacket::open("right").unwrap();
+    let frames = datagrams(64);
+    assert_eq!(send(&mut far, &frames), 64);
+    let mut came = receive(&mut port, 64);
+    came.sort();
+    assert_eq!(came, frames);
+    drop(port);
+    let Some(mut port) = open_left(Some(1)) else { return };
+    let mut host = AfPacket::open("left").unwrap();
+    assert_eq!(send(&mut far, &frames), 64);
+    let (start, mut both) = (Instant::now(), [0, 0]);
+    while both[0] + both[1] < 64 {
+        for (count, driver) in both.iter_mut().zip([&mut port as &mut dyn Driver, &mut host]) {
+            let mut batch = Batch::new(64);
+            driver.receive(&mut batch).unwrap();
+            *count += batch.len();
+        }
+        assert!(start.elapsed() < TIMEOUT, "{both:?}");
+    }
+    assert!(both[0] > 0 && both[1] > 0, "{both:?}");
+    drop(port);
+    assert!(matches!(AfXdp::open("left", Some(3)), Err(XdpError::Queues(2))));
+}
+
+#[test]
+fn devices_that_cannot_use_xdp_say_why() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(port) = open_left(None) else { return };
+    let errno = |result: Result<AfXdp, XdpError>| match result {
+        Err(XdpError::Program(error)) => error.raw_os_error(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(errno(AfXdp::open("left", None)), Some(libc::EBUSY));
+    drop(port);
+    assert!(ip("link add bridge type bridge"));
+    assert_eq!(errno(AfXdp::open("bridge", None)), Some(libc::EOPNOTSUPP));
+    assert!(matches!(AfXdp::open("lo", None), Err(XdpError::Mtu(65536))));
+    assert!(matches!(AfXdp::open("none", None), Err(XdpError::Device(_))));
+    assert!(matches!(AfXdp::from_descriptors(Vec::new()), Err(XdpError::Descriptors)));
+    let packet = AfPacket::open_descriptor("left").unwrap();
+    let others = std::array::from_fn::<_, 4, _>(|_| packet.try_clone().unwrap());
+    assert!(matches!(AfXdp::from_descriptors(others.into()), Err(XdpError::Descriptors)));
+}
+
+/// The host leaves checksums to the device, which leaves them to its other end.
+#[test]
+fn checksums_that_the_host_left_out_are_filled_in() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    assert!(ip("address add 10.0.0.1/24 dev right"));
+    assert!(ip("neighbour add 10.0.0.2 dev right lladdr 02:00:00:00:00:02 nud permanent"));
+    let socket = UdpSocket::bind("10.0.0.1:0").unwrap();
+    socket.send_to(b"some text", "10.0.0.2:9").unwrap();
+    let frame = loop {
+        let frame = receive(&mut port, 1).remove(0);
+        if frame[12..14] == [8, 0] {
+            break frame;
+        }
+    };
+    let [from, to] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(std::net::Ipv4Addr::from);
+    let pseudo = packet::checksum::Sum::ZERO.pseudo4(from, to, 17, 17);
+    assert_eq!(&frame[42..51], b"some text");
+    assert_eq!(pseudo.bytes(&frame[34..51]).finish(), 0);
+}
