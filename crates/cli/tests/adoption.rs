@@ -3,8 +3,10 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use support::network::Network;
 use support::planes::{Planes, is_running, until};
 use test_support::{Capability, require, skip};
 
@@ -219,4 +221,115 @@ fn a_tap_outlives_launcher_and_fabric() {
     until("the end of the device", || index().is_none());
     planes.check(&["daemon", "stop", "--all"], 0, &[]);
     assert!(daemon.wait().expect("an end").success());
+}
+
+/// The number of the XDP program at an interface, if there is one.
+fn xdp_program(interface: &str) -> Option<u32> {
+    let output = Command::new("ip").args(["link", "show", interface]).output().expect("ip runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_once("prog/xdp id ")?.1.split(' ').next()?.parse().ok()
+}
+
+/// A port of a switch, as `port ls` has it.
+fn port_status(planes: &Planes, name: &str) -> Value {
+    let all = planes.json(&["port", "ls"]);
+    let found = all.as_array().and_then(|ports| ports.iter().find(|port| port["name"] == name));
+    found.unwrap_or_else(|| panic!("no port {name}: {all}")).clone()
+}
+
+/// Frames of the capture, and those without an Ethernet header.
+const CAPTURE_FRAMES: u64 = 2500;
+const TOO_SHORT: u64 = 2;
+
+/// Sends a capture to the other end of the interface of `wan0`, and waits until all frames have come and gone on to `sink`.
+fn cross_to_wan(planes: &Planes) {
+    const NAMES: [&str; 3] = ["wan0", "sink", "far"];
+    let packets = |name, field: &str| port_status(planes, name)["traffic"][field].as_u64().expect("a number");
+    let now = || {
+        [("wan0", "received_packets"), ("sink", "sent_packets"), ("far", "sent_packets")]
+            .map(|(port, field)| packets(port, field))
+    };
+    let before = now();
+    let drops = NAMES.map(|name| port_status(planes, name)["drops"].clone());
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+    planes.check(&["port", "add", "beyond", "replay", "--driver", "pcap", "--read", capture], 0, &[]);
+    until("all frames", || {
+        let read = packets("replay", "received_packets");
+        let moved: Vec<u64> = now().iter().zip(before).map(|(now, before)| now - before).collect();
+        read == CAPTURE_FRAMES && moved == [CAPTURE_FRAMES - TOO_SHORT; 3]
+    });
+    // A device that was removed costs its port a `faulty`.
+    assert_eq!(NAMES.map(|name| port_status(planes, name)["drops"].clone()), drops);
+    assert_eq!(port_status(planes, "replay")["drops"], json!({ "too_short": TOO_SHORT }));
+    planes.check(&["port", "rm", "beyond", "replay"], 0, &[]);
+}
+
+/// The program of a port leaves its interface with the fabric, whatever ends, and comes back with the next one.
+#[test]
+fn an_xdp_program_ends_with_its_fabric() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let network = Network::new();
+    network.set("ipv6/conf/default/disable_ipv6", "1");
+    let pair = ["link add left type veth peer name right", "link set left up", "link set right up"];
+    assert!(network.ip(&pair) && network.ip(&["link add bridge type bridge", "link set bridge up"]));
+    network.inside(|| {
+        let planes = Planes::new("xdp");
+        let mut daemon = planes.start();
+        for (switch, port) in [
+            ("lan", &["sink", "--driver", "null"][..]),
+            ("beyond", &["far", "--driver", "af_packet", "--device", "right"]),
+        ] {
+            planes.check(&["switch", "create", switch, "--mode", "static"], 0, &[]);
+            planes.check(&[&["port", "add", switch, "--default"], port].concat(), 0, &[]);
+        }
+        let add = |name, device| ["port", "add", "lan", name, "--driver", "af_xdp", "--device", device];
+        let text = planes.check(&add("wan0", "left"), 0, &[]);
+        if text.contains("can't open an XDP socket") {
+            daemon.kill().expect("a signal");
+            daemon.wait().expect("an end");
+            return skip(Capability::Root, text);
+        }
+        let first = xdp_program("left").expect("a program");
+        cross_to_wan(&planes);
+        planes.check(&add("wan1", "left"), 5, &["port lan/wan0 has this device"]);
+        // What has no XDP works in another way, and says so.
+        let why = "af_packet is used, because the launcher can't attach the XDP program";
+        planes.check(&add("wan1", "bridge"), 0, &["port wan1: af_packet is used", why]);
+        planes.check(&["port", "ls", "lan"], 0, &["af_xdp left ", &format!("af_xdp bridge ({why}")]);
+        planes.check(&["events"], 0, &[&format!("port wan1 of switch lan: {why}")]);
+        let port = port_status(&planes, "wan1");
+        assert_eq!((&port["link"], &port["fault"]), (&"up".into(), &Value::Null), "{port}");
+        let port = port_status(&planes, "wan0");
+        assert_eq!((&port["link"], &port["awaits"]), (&Value::Null, &Value::Null));
+
+        kill(planes.fabric().expect("a fabric"));
+        until("the program of the next fabric", || xdp_program("left").is_some_and(|next| next != first));
+        until("the fabric is rebuilt", || count(&planes, "the fabric was restarted") > 0);
+        let second = xdp_program("left").expect("a program");
+        assert_eq!(port_status(&planes, "wan0")["awaits"], Value::Null);
+        cross_to_wan(&planes);
+        // A launcher has none of the descriptors.
+        replace_launcher(&planes);
+        assert_eq!(xdp_program("left"), Some(second));
+
+        // The interface goes and comes back.
+        assert!(Command::new("ip").args(["link", "del", "left"]).status().expect("ip runs").success());
+        until("a fault", || port_status(&planes, "wan0")["fault"].is_string());
+        for command in pair {
+            let status = Command::new("ip").args(command.split(' ')).status().expect("ip runs");
+            assert!(status.success(), "{command}");
+        }
+        let works = |name| port_status(&planes, name)["fault"].is_null();
+        until("both ports work again", || works("wan0") && works("far") && xdp_program("left").is_some());
+        cross_to_wan(&planes);
+
+        // All end at once.
+        let all = [planes.launcher(), planes.fabric(), planes.spare()];
+        daemon.kill().expect("a signal");
+        daemon.wait().expect("an end");
+        all.into_iter().flatten().filter(|process| is_running(*process)).for_each(kill);
+        until("no program", || xdp_program("left").is_none());
+    });
 }

@@ -240,6 +240,7 @@ fn a_user_has_the_objects_of_one_owner() {
         |driver: PortDriver| alice.add_port(&switch("lan-a"), &port("p", driver)).map(drop).unwrap_err();
     denied(add(PortDriver::Tap { device: None }));
     denied(add(PortDriver::AfPacket { device: Some("lo".parse().unwrap()) }));
+    denied(add(PortDriver::AfXdp { device: Some("lo".parse().unwrap()), queues: None }));
     denied(add(PortDriver::Pcap { read: Some("/etc/passwd".into()), write: None, repeat: 1, rate: None }));
     let pipe = |to: &str| PortDriver::Pipe { switch: switch(to), port: "in".parse().unwrap() };
     assert_eq!(add(pipe("lan-b")).to_string(), missing("lan-b"));

@@ -211,7 +211,7 @@ fn order(client: &Client, random: &mut Random) {
     match random.below(16) {
         0 => drop(client.ask(orders::AddSwitch { definition: CreateSwitch::new(lan) })),
         1 => drop(client.ask(orders::RemoveSwitch { switch: lan })),
-        2 => drop(client.ask(orders::AddPort { switch: lan, port: any_port(random) })),
+        2 => drop(client.ask(orders::AddPort { switch: lan, port: any_port(random), instead: None })),
         3 => drop(client.ask(orders::RemovePort { switch: lan, port: any_port(random).name })),
         4..6 => drop(client.ask(orders::DefineBox {
             definition: any_box(random),

@@ -123,7 +123,7 @@ fn ports_with_one_queue_are_reached_from_all_threads() {
         default: false,
         limits: Limits::default(),
     };
-    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).unwrap();
+    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition, instead: None }, &[]).unwrap();
     bed.run("source", 1, SOURCE, &[]);
     bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
     bed.start("mirror", MIRROR, &[]).unwrap();
@@ -289,7 +289,7 @@ fn limits_of_a_port_hold_over_all_threads() {
             ..Limits::default()
         },
     };
-    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition }, &[]).unwrap();
+    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition, instead: None }, &[]).unwrap();
     bed.run("source", 1, SOURCE, &[]);
     bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
     bed.start("mirror", MIRROR, &[]).unwrap();

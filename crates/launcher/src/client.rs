@@ -60,8 +60,8 @@ impl Client {
     }
 
     /// Answers a request. Returns false if the client does not take the answer.
-    pub(crate) fn answer(&self, answer: &Result<Reply, Refusal>, descriptor: Option<OwnedFd>) -> bool {
-        let descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
+    pub(crate) fn answer(&self, answer: &Result<Reply, Refusal>, descriptors: &[OwnedFd]) -> bool {
+        let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
         self.channel.send(answer, &descriptors).is_ok()
     }
 }

@@ -3,11 +3,14 @@
 use crate::{child, peer_socket};
 use protocol::launcher::{PortDevice, Refusal, SocketProtocol, Step, TunnelDevice, TunnelKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use switch::driver::{AfPacket, Encapsulation, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap};
+use switch::driver::{
+    AfPacket, AfXdp, Encapsulation, OverlayEnds, OverlayTunnel, PcapError, PcapPort, Tap, XdpError,
+};
 
 /// Maximum number of devices that are kept. A client could otherwise use up the launcher's descriptors.
 const MAX_DEVICES: usize = 2048;
@@ -18,7 +21,15 @@ pub(crate) struct Devices(BTreeMap<PortDevice, OwnedFd>);
 
 impl Devices {
     /// Opens a device, or duplicates the descriptor that is kept, where the device is one for all its users.
-    pub(crate) fn open(&mut self, device: PortDevice) -> Result<OwnedFd, Refusal> {
+    pub(crate) fn open(&mut self, device: PortDevice) -> Result<Vec<OwnedFd>, Refusal> {
+        match device {
+            // They are not kept: with the last descriptor, the program leaves the interface.
+            PortDevice::Xdp(name, queues) => AfXdp::open_descriptors(&name, queues).map_err(xdp_failed),
+            device => self.open_one(device).map(|descriptor| vec![descriptor]),
+        }
+    }
+
+    fn open_one(&mut self, device: PortDevice) -> Result<OwnedFd, Refusal> {
         let duplicate = |kept: &OwnedFd, step| kept.try_clone().map_err(|error| failed(step, &error));
         let (opened, step) = match (&device, self.0.get(&device)) {
             // A device that somebody removed is made again.
@@ -49,6 +60,7 @@ impl Devices {
             (PortDevice::Connection(protocol, path), _) => {
                 return self.connect(device.clone(), *protocol, absolute(path)?);
             }
+            (PortDevice::Xdp(..), _) => return Err(Refusal::OtherDevice),
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
@@ -114,6 +126,7 @@ impl Devices {
             PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
             PortDevice::Listener(protocol, path) => peer_socket::listens_at(*protocol, &descriptor, path),
             PortDevice::Interface(_)
+            | PortDevice::Xdp(..)
             | PortDevice::Replay(_)
             | PortDevice::Tunnel(_)
             | PortDevice::Connection(..) => false,
@@ -174,6 +187,18 @@ impl Drop for Devices {
 
 fn failed(step: Step, error: &io::Error) -> Refusal {
     Refusal::Failed(child::failed(step, error))
+}
+
+/// Why an interface cannot be used through XDP sockets.
+fn xdp_failed(error: XdpError) -> Refusal {
+    match error {
+        XdpError::Device(error) => failed(Step::OpenInterface, &error),
+        XdpError::Mtu(_) => failed(Step::FitXdpBuffers, &Errno::MSGSIZE.into()),
+        XdpError::Queues(_) => failed(Step::UseQueues, &Errno::RANGE.into()),
+        XdpError::Memory(error) | XdpError::Socket(error) => failed(Step::OpenXdpSocket, &error),
+        XdpError::Program(error) => failed(Step::AttachXdpProgram, &error),
+        XdpError::Descriptors | XdpError::Index => failed(Step::OpenXdpSocket, &Errno::INVAL.into()),
+    }
 }
 
 /// Whether a descriptor is that of an ordinary file that can be written to.

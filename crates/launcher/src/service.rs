@@ -24,8 +24,8 @@ const MAX_CLIENTS: usize = 64;
 /// Maximum number of fabrics: what one reply can list, by far.
 const MAX_FABRICS: usize = 256;
 
-/// An answer, which may have a descriptor. Without one, the client waits until fabrics have ended.
-type Answer = Option<(Result<Reply, Refusal>, Option<OwnedFd>)>;
+/// An answer, which may have descriptors. Without one, the client waits until fabrics have ended.
+type Answer = Option<(Result<Reply, Refusal>, Vec<OwnedFd>)>;
 
 /// A fabric that has closed its end of the channel, and is not reaped yet.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Service {
             }
         };
         let Some(client) = self.clients.get(&client) else { return false };
-        answer.is_none_or(|(answer, descriptor)| client.answer(&answer, descriptor))
+        answer.is_none_or(|(answer, descriptors)| client.answer(&answer, &descriptors))
     }
 
     fn greet(&mut self, client: u64, theirs: &Hello) -> bool {
@@ -177,20 +177,22 @@ impl Service {
         now: Instant,
         report: &mut dyn FnMut(&Event),
     ) -> Answer {
-        let done = || Some((Ok(Reply::Done), None));
+        let done = || Some((Ok(Reply::Done), Vec::new()));
         match request {
             Request::Connect(number) => Some(self.connected(number, None, report)),
             Request::ConnectShare(number, share) => Some(self.connected(number, Some(&share), report)),
-            Request::StartAgent(number) => Some((self.start_agent(number, now).map(|()| Reply::Done), None)),
+            Request::StartAgent(number) => {
+                Some((self.start_agent(number, now).map(|()| Reply::Done), Vec::new()))
+            }
             Request::Open(device) => Some(match self.devices.open(device) {
-                Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
-                Err(refusal) => (Err(refusal), None),
+                Ok(descriptors) => (Ok(Reply::Opened), descriptors),
+                Err(refusal) => (Err(refusal), Vec::new()),
             }),
             Request::OpenFolder(path, number) => {
                 let opened = self.user_of(number).and_then(|user| open_output_folder(&path, user));
                 Some(match opened {
-                    Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
-                    Err(refusal) => (Err(refusal), None),
+                    Ok(descriptor) => (Ok(Reply::Opened), vec![descriptor]),
+                    Err(refusal) => (Err(refusal), Vec::new()),
                 })
             }
             Request::Close(device) => {
@@ -198,11 +200,11 @@ impl Service {
                 done()
             }
             Request::Keep(device) => {
-                Some((self.devices.keep(device, descriptor).map(|()| Reply::Done), None))
+                Some((self.devices.keep(device, descriptor).map(|()| Reply::Done), Vec::new()))
             }
             Request::Fabrics => {
                 let fabrics = self.fabrics.iter().map(|fabric| fabric.state.clone()).collect();
-                Some((Ok(Reply::Fabrics(fabrics)), None))
+                Some((Ok(Reply::Fabrics(fabrics)), Vec::new()))
             }
             Request::Stop(number) => {
                 let chosen = |fabric: &&mut Fabric| fabric.state.number == number;
@@ -213,7 +215,7 @@ impl Service {
                         self.clients.get_mut(&client)?.waits_for.insert(pid);
                         None
                     }
-                    None => Some((Err(Refusal::NoFabric(number)), None)),
+                    None => Some((Err(Refusal::NoFabric(number)), Vec::new())),
                 }
             }
             Request::End if !self.settings.stays => {
@@ -257,13 +259,13 @@ impl Service {
         number: u32,
         share: Option<&Share>,
         report: &mut dyn FnMut(&Event),
-    ) -> (Result<Reply, Refusal>, Option<OwnedFd>) {
+    ) -> (Result<Reply, Refusal>, Vec<OwnedFd>) {
         match self.connect(number, share, report) {
             Ok((fabric, is_new, descriptor)) => {
                 let before = self.endings.remove(&number);
-                (Ok(Reply::Connected { fabric, is_new, before }), Some(descriptor))
+                (Ok(Reply::Connected { fabric, is_new, before }), vec![descriptor])
             }
-            Err(refusal) => (Err(refusal), None),
+            Err(refusal) => (Err(refusal), Vec::new()),
         }
     }
 
@@ -428,7 +430,7 @@ impl Service {
         self.ended_groups.add(cgroups, Instant::now());
         self.clients.retain(|_, client| {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
-            !is_last || client.answer(&Ok(Reply::Done), None)
+            !is_last || client.answer(&Ok(Reply::Done), &[])
         });
         report(&Event::Ended { number, pid, ending, is_expected });
     }

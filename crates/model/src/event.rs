@@ -71,6 +71,8 @@ pub enum EventKind {
     PortFailed,
     /// A port works again.
     PortRecovered,
+    /// A port uses another driver than its definition says, because that one cannot be used.
+    PortFellBack,
     /// A port was removed.
     PortRemoved,
     /// A stored flow of a switch could not be restored.

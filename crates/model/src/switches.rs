@@ -135,6 +135,16 @@ pub enum PortDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
     },
+    /// A network interface of the host, through XDP sockets. The host does not receive the packets of the queues that are used.
+    /// If XDP cannot be used, the port works as one of `af_packet`, and `awaits` says why.
+    AfXdp {
+        /// The name of the interface. Absent: the name of the port.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<Device>,
+        /// How many receive queues to use, from the first one on: 1 to 16. The host receives the packets of the others. Absent: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queues: Option<u32>,
+    },
     /// Capture files on the daemon's host: one to replay, one to write, or both.
     Pcap {
         /// The absolute path of a capture to replay.
@@ -460,7 +470,7 @@ pub struct SwitchPort {
     /// Whether a peer is connected to the port. Absent for ports without a connection of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkState>,
-    /// What the port waits for, although it works. Absent if it waits for nothing.
+    /// What the port waits for, although it works, or why it works by another driver. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<String>,
     /// Traffic through the port.

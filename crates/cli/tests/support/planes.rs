@@ -102,7 +102,7 @@ impl Planes {
     /// killed is no longer the fabric's parent.
     pub(crate) fn fabric(&self) -> Option<u32> {
         let folder = self.path("");
-        let list = std::fs::read_to_string("/proc/net/unix").expect("the sockets");
+        let list = std::fs::read_to_string("/proc/thread-self/net/unix").expect("the sockets");
         let is_ours = |line: &&str| line.contains(&folder) && line.ends_with(".fabric-0");
         let inode = |line: &str| Some(format!("socket:[{}]", line.split_ascii_whitespace().nth(6)?));
         let sockets: Vec<PathBuf> =

@@ -22,6 +22,8 @@ pub(crate) enum Driver {
     Tap,
     /// A network interface of the host.
     AfPacket,
+    /// A network interface of the host, taken from it by XDP sockets.
+    AfXdp,
     /// A VXLAN tunnel to another host.
     Vxlan,
     /// A GENEVE tunnel to another host.
@@ -47,9 +49,12 @@ pub(crate) struct PortOptions {
     /// Driver of the port.
     #[arg(long, value_enum)]
     driver: Driver,
-    /// tap, af_packet: name of the host's interface [default: the name of the port]
+    /// tap, af_packet, af_xdp: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
+    /// af_xdp: number of receive queues to use, from the first one on [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    queues: Option<u32>,
     /// vxlan, geneve: address of the other host.
     #[arg(long, value_name = "ADDRESS")]
     remote: Option<HostAddress>,
@@ -218,6 +223,7 @@ impl PortOptions {
         let driver = match (self.driver, self.to.clone()) {
             (Driver::Tap, _) => PortDriver::Tap { device: self.device.clone() },
             (Driver::AfPacket, _) => PortDriver::AfPacket { device: self.device.clone() },
+            (Driver::AfXdp, _) => PortDriver::AfXdp { device: self.device.clone(), queues: self.queues },
             (Driver::Pcap, _) if self.read.is_none() && self.write.is_none() => {
                 return Err(PortOptionsError::NoCapture(name));
             }
@@ -270,12 +276,13 @@ impl PortOptions {
 
     /// Rejects options that the driver does not support.
     fn check(&self, name: &PortName) -> Result<(), PortOptionsError> {
-        let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
+        let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket, Driver::AfXdp];
         let captures: &[Driver] = &[Driver::Pcap];
         let tunnels: &[Driver] = &[Driver::Vxlan, Driver::Geneve];
         let sockets: &[Driver] = &[Driver::Memif, Driver::VhostUser];
         let given = [
             ("device", self.device.is_some(), devices),
+            ("queues", self.queues.is_some(), &[Driver::AfXdp]),
             ("remote", self.remote.is_some(), tunnels),
             ("vni", self.vni.is_some(), tunnels),
             ("local", self.local.is_some(), tunnels),

@@ -95,6 +95,8 @@ struct PortEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Device>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    queues: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<HostAddress>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vni: Option<Vni>,
@@ -277,6 +279,7 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         write: None,
         repeat: None,
         rate: None,
+        queues: None,
         path: None,
         role: None,
         id: None,
@@ -296,6 +299,9 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
     match port.driver {
         PortDriver::Tap { device } => (entry.driver, entry.device) = (Driver::Tap, device),
         PortDriver::AfPacket { device } => (entry.driver, entry.device) = (Driver::AfPacket, device),
+        PortDriver::AfXdp { device, queues } => {
+            (entry.driver, entry.device, entry.queues) = (Driver::AfXdp, device, queues);
+        }
         PortDriver::Pcap { read, write, repeat, rate } => {
             entry.driver = Driver::Pcap;
             (entry.read, entry.write, entry.rate) = (read, write, rate);
@@ -425,7 +431,8 @@ mod tests {
         let used = ExternalSwitch {
             name: "wan".parse().expect("a name"),
             ports: vec![
-                add("iface", PortDriver::AfPacket { device }),
+                add("iface", PortDriver::AfPacket { device: device.clone() }),
+                add("queues", PortDriver::AfXdp { device, queues: Some(2) }),
                 add(
                     "memif",
                     PortDriver::Memif {

@@ -43,7 +43,7 @@ pub trait Connector: fmt::Debug + Send + Sync {
     }
 
     /// Opens the device or file of a port.
-    fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError>;
+    fn open(&self, device: PortDevice) -> Result<Vec<OwnedFd>, LauncherError>;
 
     /// Opens the folder for the files that boxes write. The path is absolute.
     fn open_folder(&self, path: &Path, fabric: u32) -> Result<OwnedFd, LauncherError>;
@@ -214,8 +214,8 @@ impl Connector for LauncherConnector {
         self.request(|client| client.start_agent(number))
     }
 
-    fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
-        self.request(|client| client.open(device.clone()))
+    fn open(&self, device: PortDevice) -> Result<Vec<OwnedFd>, LauncherError> {
+        self.request(|client| client.open_all(device.clone()))
     }
 
     fn open_folder(&self, path: &Path, fabric: u32) -> Result<OwnedFd, LauncherError> {

@@ -3,31 +3,72 @@
 use super::connector::Connector;
 use crate::error::{OperationError, PortError, RequestError};
 use api::{AddPort, Device, DeviceError, PortDriver, SocketRole, Tunnel};
-use protocol::launcher::{PortDevice, SocketProtocol, TunnelDevice};
+use protocol::launcher::{LauncherError, PortDevice, Refusal, SocketProtocol, Step, TunnelDevice};
+use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often an interface is tried that is busy, and the pause between. The kernel frees the queues of a socket a moment after
+/// it was closed, for example with the fabric before.
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The open devices and files of a port, in the order that the fabric expects.
 #[derive(Debug, Default)]
-pub(crate) struct Devices(Vec<OwnedFd>);
+pub(crate) struct Devices {
+    descriptors: Vec<OwnedFd>,
+    instead: Option<String>,
+}
 
 impl Devices {
     /// Opens what a port needs.
     pub(crate) fn open(connector: &dyn Connector, port: &AddPort) -> Result<Self, OperationError> {
-        let mut opened = Vec::new();
+        let mut opened = Self::default();
         for device in devices(port)? {
-            let descriptor = connector.open(device.clone()).map_err(|error| match device {
+            let descriptors = opened.open_one(connector, device.clone()).map_err(|error| match device {
                 PortDevice::Tap(name) => PortError::Tap(name, error),
-                PortDevice::Interface(name) => PortError::Interface(name, error),
+                PortDevice::Interface(name) | PortDevice::Xdp(name, _) => PortError::Interface(name, error),
                 PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
                 PortDevice::Tunnel(tunnel) => PortError::Tunnel(tunnel.remote, error),
                 PortDevice::Listener(_, path) | PortDevice::Connection(_, path) => {
                     PortError::Socket(path, error)
                 }
             })?;
-            opened.push(descriptor);
+            opened.descriptors.extend(descriptors);
         }
-        Ok(Self(opened))
+        Ok(opened)
+    }
+
+    /// Opens a device. An interface that cannot be used through XDP sockets is opened for a packet socket.
+    fn open_one(
+        &mut self,
+        connector: &dyn Connector,
+        device: PortDevice,
+    ) -> Result<Vec<OwnedFd>, LauncherError> {
+        let PortDevice::Xdp(name, _) = &device else { return connector.open(device) };
+        let mut tries = 0;
+        let refusal = loop {
+            match connector.open(device.clone()) {
+                Err(LauncherError::Refused(refusal)) if is_about_xdp(&refusal) => {
+                    if tries == BUSY_TRIES || !is_busy(&refusal) {
+                        break refusal;
+                    }
+                    tries += 1;
+                    thread::sleep(BUSY_PAUSE);
+                }
+                result => return result,
+            }
+        };
+        let descriptors = connector.open(PortDevice::Interface(name.clone()))?;
+        self.instead = Some(format!("af_packet is used, because the launcher {refusal}"));
+        Ok(descriptors)
+    }
+
+    /// Why the descriptors are those of another driver than the port's, if they are.
+    pub(crate) fn instead(&self) -> Option<String> {
+        self.instead.clone()
     }
 
     /// Whether two ports name a device or file that only one of them can have.
@@ -40,12 +81,17 @@ impl Devices {
                 | PortDevice::Replay(_)
                 | PortDevice::Connection(SocketProtocol::Memif, _) => false,
                 PortDevice::Tap(_)
+                | PortDevice::Xdp(..)
                 | PortDevice::Recording(_)
                 | PortDevice::Tunnel(_)
                 | PortDevice::Listener(..)
                 | PortDevice::Connection(SocketProtocol::VhostUser, _) => true,
             };
-            all.filter(is_one_ports).collect()
+            let without_queues = |device| match device {
+                PortDevice::Xdp(name, _) => PortDevice::Xdp(name, None),
+                device => device,
+            };
+            all.filter(is_one_ports).map(without_queues).collect()
         };
         let tunnels = one.driver.tunnel().zip(other.driver.tunnel());
         tunnels.is_some_and(|(one, other)| one.conflicts(&other))
@@ -58,8 +104,9 @@ impl Devices {
         port: &AddPort,
         duplicate: impl FnOnce() -> Option<OwnedFd>,
     ) {
-        let kept =
-            |device: &PortDevice| !matches!(device, PortDevice::Replay(_) | PortDevice::Connection(..));
+        let kept = |device: &PortDevice| {
+            !matches!(device, PortDevice::Replay(_) | PortDevice::Connection(..) | PortDevice::Xdp(..))
+        };
         // A port has one such device.
         match devices(port).into_iter().flatten().find(kept) {
             // It can be opened again.
@@ -80,8 +127,21 @@ impl Devices {
 
     /// The descriptors.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.0.iter().map(AsFd::as_fd).collect()
+        self.descriptors.iter().map(AsFd::as_fd).collect()
     }
+}
+
+/// Whether an interface was refused for XDP, and may still be used in another way. An earlier launcher does not know XDP.
+fn is_about_xdp(refusal: &Refusal) -> bool {
+    let steps = [Step::FitXdpBuffers, Step::UseQueues, Step::OpenXdpSocket, Step::AttachXdpProgram];
+    match refusal {
+        Refusal::Failed(shortfall) => steps.contains(&shortfall.step),
+        refusal => *refusal == Refusal::NotARequest,
+    }
+}
+
+fn is_busy(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Failed(shortfall) if shortfall.errno == Errno::BUSY.raw_os_error())
 }
 
 /// The devices and files of a port.
@@ -102,6 +162,7 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
     Ok(match &port.driver {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
+        PortDriver::AfXdp { device: name, queues } => vec![PortDevice::Xdp(device(name)?, *queues)],
         PortDriver::VhostUser { path, role } => socket(SocketProtocol::VhostUser, *role, path)?,
         PortDriver::Memif { path, role, .. } => socket(SocketProtocol::Memif, *role, path)?,
         PortDriver::Pcap { read, write, .. } => {

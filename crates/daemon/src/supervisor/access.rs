@@ -287,7 +287,9 @@ impl Supervisor {
             PortDriver::Pipe { switch, .. } => self.require_admission(switch),
             PortDriver::Box { name, .. } => self.require_own(&name.into()),
             PortDriver::Tap { .. } => Err(AccessError::HostDevice("tap devices").into()),
-            PortDriver::AfPacket { .. } => Err(AccessError::HostDevice("interfaces").into()),
+            PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => {
+                Err(AccessError::HostDevice("interfaces").into())
+            }
             PortDriver::VhostUser { .. } | PortDriver::Memif { .. } => {
                 Err(AccessError::HostDevice("sockets").into())
             }

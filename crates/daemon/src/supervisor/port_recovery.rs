@@ -13,6 +13,7 @@ fn is_reopened(driver: &PortDriver) -> bool {
         driver,
         PortDriver::Tap { .. }
             | PortDriver::AfPacket { .. }
+            | PortDriver::AfXdp { .. }
             | PortDriver::Memif { .. }
             | PortDriver::VhostUser { .. }
     );
@@ -39,6 +40,14 @@ impl Supervisor {
         let message = format!("port {port} of switch {switch} does not work: {why}");
         if self.0.faults().insert((switch.clone(), port.clone()), why).is_none() {
             self.0.journal.note(EventKind::PortFailed, (switch, port), message);
+        }
+    }
+
+    /// Notes that a port uses another driver, if it does, and why.
+    pub(super) fn report_instead(&self, switch: &SwitchName, port: &PortName, devices: &Devices) {
+        if let Some(why) = devices.instead() {
+            let message = format!("port {port} of switch {switch}: {why}");
+            self.0.journal.note(EventKind::PortFellBack, (switch, port), message);
         }
     }
 
@@ -91,8 +100,10 @@ impl Supervisor {
                     continue;
                 }
             };
-            let order = orders::ReopenPort { switch: switch.clone(), port: port.clone() };
+            let order =
+                orders::ReopenPort { switch: switch.clone(), port: port.clone(), instead: devices.instead() };
             let is_reopened = self.0.fabrics.ask_with(order, &devices.descriptors()).is_ok();
+            self.report_instead(switch, &port.name, &devices);
             match stats(&key).and_then(|stats| stats.fault.clone()).filter(|_| is_awaited(&port.driver)) {
                 // The next look shows whether its peer stays.
                 Some(why) => self.fail(switch, &port.name, why),

@@ -187,7 +187,9 @@ impl Supervisor {
             }
             opened => opened?,
         };
-        let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
+        let order =
+            orders::AddPort { switch: switch.clone(), port: port.clone(), instead: devices.instead() };
+        self.report_instead(switch, &port.name, &devices);
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
             drop(devices);
             Devices::close(self.0.fabrics.connector(), port);
@@ -231,7 +233,9 @@ impl Supervisor {
             self.fail(switch, &port.name, with_causes(&failure));
             Devices::default()
         });
-        let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
+        let order =
+            orders::AddPort { switch: switch.clone(), port: port.clone(), instead: devices.instead() };
+        self.report_instead(switch, &port.name, &devices);
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop)
     }
 

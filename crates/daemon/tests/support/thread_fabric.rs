@@ -78,10 +78,12 @@ impl Connector for ThreadFabric {
         Ok(near)
     }
 
-    fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
+    fn open(&self, device: PortDevice) -> Result<Vec<OwnedFd>, LauncherError> {
         let (step, opened) = match &device {
             PortDevice::Tap(name) => (Step::OpenTap, Tap::open_descriptor(name)),
             PortDevice::Interface(name) => (Step::OpenInterface, AfPacket::open_descriptor(name)),
+            // As on a host without XDP.
+            PortDevice::Xdp(..) => (Step::AttachXdpProgram, Err(std::io::Error::from_raw_os_error(95))),
             PortDevice::Replay(path) => (Step::OpenReplay, File::open(path).map(OwnedFd::from)),
             PortDevice::Recording(path) => {
                 let created = File::options().read(true).write(true).create_new(true).open(path);
@@ -101,7 +103,7 @@ impl Connector for ThreadFabric {
                 (Step::ListenSocket, Err(std::io::ErrorKind::Unsupported.into()))
             }
         };
-        opened.map_err(|error| {
+        opened.map(|descriptor| vec![descriptor]).map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(0);
             LauncherError::Refused(Refusal::Failed(Shortfall { step, errno }))
         })

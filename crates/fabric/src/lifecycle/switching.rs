@@ -56,8 +56,9 @@ impl Fabric {
         switch: SwitchName,
         port: AddPort,
         descriptors: Vec<OwnedFd>,
+        instead: Option<String>,
     ) -> Result<(), OperationError> {
-        let device = adopt(&port.driver, descriptors)?;
+        let device = adopt(&port.driver, descriptors, instead)?;
         self.0.switches.ask(move |network| network.add_port(&switch, &port, device))?
     }
 
@@ -67,8 +68,9 @@ impl Fabric {
         switch: SwitchName,
         port: AddPort,
         descriptors: Vec<OwnedFd>,
+        instead: Option<String>,
     ) -> Result<(), OperationError> {
-        let device = adopt(&port.driver, descriptors)?.unwrap_or_else(placeholder);
+        let device = adopt(&port.driver, descriptors, instead)?.unwrap_or_else(placeholder);
         self.0.switches.ask(move |network| network.reopen(&switch, &port.name, device))
     }
 

@@ -3,18 +3,21 @@
 use crate::error::{OperationError, PortError};
 use model::{PortDriver, SocketRole, Tunnel, TunnelKind, TunnelMtu};
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use switch::Driver;
 use switch::driver::{
-    AfPacket, Encapsulation, MemifPort, MemifSettings, Null, OverlayPort, OverlaySettings, PcapPort,
+    AfPacket, AfXdp, Encapsulation, MemifPort, MemifSettings, Null, OverlayPort, OverlaySettings, PcapPort,
     PortSlot, Tap, VhostUser,
 };
 
 /// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
-/// that needs some and gets none is down. Returns `None` for a pipe or a box, which the network connects itself.
+/// that needs some and gets none is down. `instead`: why the descriptors are those of `af_packet`, although the port is one of
+/// `af_xdp`. Returns `None` for a pipe or a box, which the network connects itself.
 pub(crate) fn adopt(
     driver: &PortDriver,
     descriptors: Vec<OwnedFd>,
+    instead: Option<String>,
 ) -> Result<Option<Box<dyn Driver>>, OperationError> {
     let has_none = descriptors.is_empty();
     let mut descriptors = descriptors.into_iter();
@@ -42,6 +45,17 @@ pub(crate) fn adopt(
             AfPacket::from_descriptor(next(&mut descriptors)?)
                 .map_err(|error| PortError::Device(error.into()))?,
         ),
+        PortDriver::AfXdp { .. } => match instead {
+            Some(why) => Box::new(
+                AfPacket::from_descriptor(next(&mut descriptors)?)
+                    .map_err(|error| PortError::Device(error.into()))?
+                    .instead(why),
+            ),
+            None => Box::new(
+                AfXdp::from_descriptors(descriptors.collect())
+                    .map_err(|error| PortError::Device(io::Error::from(error).into()))?,
+            ),
+        },
         PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
             let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
             let port = OverlayPort::from_descriptor(next(&mut descriptors)?, overlay_settings(&tunnel));

@@ -29,10 +29,12 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, fabric.check_vacant(order.switch.clone(), order.port.clone()))
         }
         Order::AddPort(order) => {
-            done(&order, fabric.add_port(order.switch.clone(), order.port.clone(), descriptors))
+            let instead = order.instead.clone();
+            done(&order, fabric.add_port(order.switch.clone(), order.port.clone(), descriptors, instead))
         }
         Order::ReopenPort(order) => {
-            done(&order, fabric.reopen_port(order.switch.clone(), order.port.clone(), descriptors))
+            let instead = order.instead.clone();
+            done(&order, fabric.reopen_port(order.switch.clone(), order.port.clone(), descriptors, instead))
         }
         Order::DuplicateDevice(order) => {
             let device = fabric.device(order.switch.clone(), order.port.clone());

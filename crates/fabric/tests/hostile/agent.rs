@@ -86,7 +86,7 @@ fn world() -> World {
     for name in ["one", "two"] {
         let (name, driver) = (name.parse().expect("a name"), PortDriver::Null {});
         let port = AddPort { name, driver, addresses: Vec::new(), default: false, limits: Limits::default() };
-        client.ask(orders::AddPort { switch: switch.clone(), port }).expect("a port");
+        client.ask(orders::AddPort { switch: switch.clone(), port, instead: None }).expect("a port");
     }
     let agent = Agent::greeted(&fabric);
     let Some(Reply::Switches(list)) = agent.ask(&Request::Switches) else { panic!("no switches") };

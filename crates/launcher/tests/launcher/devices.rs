@@ -6,11 +6,11 @@ use protocol::launcher::{
 };
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use switch::device::attach_filter;
-use switch::driver::{AfPacket, Encapsulation, OverlayPort, OverlaySettings, Tap};
+use switch::driver::{AfPacket, AfXdp, Encapsulation, OverlayPort, OverlaySettings, Tap};
 use test_support::{Capability, require, skip};
 
 /// The step and the error number of a refused request.
@@ -104,6 +104,40 @@ fn interfaces_are_opened_each_time() {
     assert_eq!(promiscuity().as_deref(), Some("1"), "the launcher keeps the last one");
     client.close(PortDevice::Interface("left".into())).expect("an answer");
     assert_eq!(promiscuity().as_deref(), Some("0"));
+}
+
+#[test]
+fn an_xdp_program_lives_as_long_as_its_descriptors() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_in_own_network();
+    let mut client = launcher.connect();
+    let device = || PortDevice::Xdp("left".into(), None);
+    assert_eq!(refusal(&mut client, device()), (Step::OpenInterface, 19));
+    if launcher.ip("link add left type veth peer name right").is_none() {
+        return skip(Capability::Root, "a veth pair can't be made");
+    }
+    let has_program = || launcher.ip("link show left").is_some_and(|text| text.contains("prog/xdp"));
+    let descriptors = match client.open_all(device()) {
+        Err(error) if error.to_string().contains("XDP socket") => {
+            return skip(Capability::Root, format!("XDP: {error}"));
+        }
+        opened => opened.expect("the interface"),
+    };
+    assert_eq!(descriptors.len(), 4, "the watch, the memory, the link, and a queue's socket");
+    assert!(has_program());
+    assert_eq!(refusal(&mut client, device()), (Step::AttachXdpProgram, 16), "it is in use");
+    client.close(device()).expect("an answer");
+    assert!(client.keep(device(), descriptors[0].as_fd()).is_err(), "no launcher keeps one");
+    let port = AfXdp::from_descriptors(descriptors).expect("a port");
+    assert!(has_program());
+    drop(port);
+    assert!(!has_program());
+    assert_eq!(refusal(&mut client, PortDevice::Xdp("left".into(), Some(2))), (Step::UseQueues, 34));
+    assert!(launcher.ip("link set left mtu 1775").is_some());
+    assert_eq!(refusal(&mut client, device()), (Step::FitXdpBuffers, 90));
+    assert!(!has_program());
 }
 
 /// A tunnel from 127.0.0.1.

@@ -98,6 +98,9 @@ orders! {
         switch: SwitchName,
         /// The definition.
         port: PortDefinition,
+        /// Why the descriptors are those of `af_packet`, if the definition says `af_xdp`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instead: Option<String>,
     } -> ();
 
     /// Gives a port its device again. The descriptors come with the order.
@@ -106,6 +109,9 @@ orders! {
         switch: SwitchName,
         /// The definition.
         port: PortDefinition,
+        /// Why the descriptors are those of `af_packet`, if the definition says `af_xdp`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instead: Option<String>,
     } -> ();
 
     /// The tap or the recording of a port, for a launcher that keeps it from now on. The answer comes with the descriptor, if

@@ -120,9 +120,14 @@ impl Client {
 
     /// A device or file, opened.
     pub fn open(&mut self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
+        one(self.open_all(device)?).ok_or_else(|| self.confused())
+    }
+
+    /// A device or file, opened, with all its descriptors.
+    pub fn open_all(&mut self, device: PortDevice) -> Result<Vec<OwnedFd>, LauncherError> {
         let received = self.request(&Request::Open(device), self.timeout)?;
-        match (received.message, one(received.descriptors)) {
-            (Reply::Opened, Some(descriptor)) => Ok(descriptor),
+        match received.message {
+            Reply::Opened if !received.descriptors.is_empty() => Ok(received.descriptors),
             _ => Err(self.confused()),
         }
     }

@@ -30,7 +30,7 @@ pub enum Request {
     /// A connection to the fabric with this number. It is started if it does not run. The reply has one descriptor:
     /// the daemon's end of a new channel to the fabric.
     Connect(u32),
-    /// A device or file, opened. The reply has one descriptor.
+    /// A device or file, opened. The reply has one descriptor, unless the device says otherwise.
     Open(PortDevice),
     /// The folder in which the fabric with this number creates the files that boxes write: made if it does not exist, and
     /// owned by the user of the fabric. The path must be absolute. The reply has one descriptor.
@@ -81,6 +81,10 @@ pub enum PortDevice {
     /// A packet socket on the network interface with this name: another one with each reply. The launcher keeps the
     /// last one, so that the interface stays promiscuous while a fabric is replaced.
     Interface(String),
+    /// The network interface with this name, for XDP sockets in this number of its receive queues; `None`: in all. The reply has a
+    /// packet socket that watches the interface, the memory for frames, the link of the program, and a socket for each queue.
+    /// The launcher keeps none of them, so that the program is detached when the fabric ends.
+    Xdp(String, Option<u32>),
     /// A capture to read. The path must be absolute.
     Replay(PathBuf),
     /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher

@@ -45,6 +45,14 @@ pub enum Step {
     OpenTap,
     /// Open a packet socket.
     OpenInterface,
+    /// Fit frames of the interface's MTU into buffers for XDP.
+    FitXdpBuffers,
+    /// Use the receive queues of an interface.
+    UseQueues,
+    /// Make the memory for XDP sockets, and the sockets.
+    OpenXdpSocket,
+    /// Attach the XDP program.
+    AttachXdpProgram,
     /// Open a capture.
     OpenReplay,
     /// Create a capture.
@@ -134,6 +142,10 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Self::OpenTap => "open the tap device",
             Self::OpenInterface => "open the network interface",
+            Self::FitXdpBuffers => "use XDP with this MTU, which must be at most 1,774",
+            Self::UseQueues => "use these receive queues, of which a port serves at most 16",
+            Self::OpenXdpSocket => "open an XDP socket",
+            Self::AttachXdpProgram => "attach the XDP program",
             Self::FindRoute => "find a route to the remote address",
             Self::ReservePort => {
                 "reserve the UDP port of the tunnel, which another program or a kernel device may use"

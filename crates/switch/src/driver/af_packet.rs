@@ -3,7 +3,7 @@
 //! Frames that this host sends on the device are not seen. The kernel passes GSO frames in both directions: on entry
 //! they are segmented and checksums are filled in, on exit segments are coalesced.
 
-use super::contract::{Driver, DriverError, Received, Sent};
+use super::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{Coalescer, PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
@@ -21,6 +21,8 @@ pub struct AfPacket {
     coalescer: Coalescer,
     /// The device was found to be removed.
     is_gone: bool,
+    /// Why this driver is used instead of another one.
+    instead: Option<String>,
 }
 
 /// How the socket uses its interface.
@@ -48,7 +50,13 @@ impl AfPacket {
             segmenter: Segmenter::default(),
             coalescer: Coalescer::default(),
             is_gone: false,
+            instead: None,
         })
+    }
+
+    /// The same, used because another driver cannot be used, for this reason.
+    pub fn instead(self, reason: String) -> Self {
+        Self { instead: Some(reason), ..self }
     }
 
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
@@ -152,6 +160,10 @@ impl Driver for AfPacket {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.interface.as_fd())
+    }
+
+    fn link_state(&self) -> Option<LinkState> {
+        self.instead.clone().map(LinkState::Instead)
     }
 
     fn take_missed(&mut self) -> u64 {

@@ -30,6 +30,8 @@ pub enum LinkState {
     Connected,
     /// Frames pass.
     Up,
+    /// Frames pass through this driver, because another one cannot be used: why.
+    Instead(String),
     /// There is no connection, and why. The driver needs another descriptor.
     Gone(String),
 }

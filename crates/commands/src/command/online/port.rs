@@ -103,8 +103,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             if add.json {
                 output::json(&port);
             }
-            if let Some(why) = port.fault.as_ref().or(port.awaits.as_ref()) {
-                eprintln!("port {} waits: {why}", port.name);
+            match (&port.fault, &port.awaits) {
+                (None, Some(why)) if port.link == Some(LinkState::Up) => {
+                    eprintln!("port {}: {why}", port.name)
+                }
+                (Some(why), _) | (None, Some(why)) => eprintln!("port {} waits: {why}", port.name),
+                (None, None) => {}
             }
             if let Some(device) = device(&port).filter(|device| is_down(device)) {
                 eprintln!(
@@ -127,7 +131,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 /// The host's network device behind a port.
 fn device(port: &SwitchPort) -> Option<String> {
     match &port.driver {
-        PortDriver::Tap { device } | PortDriver::AfPacket { device } => {
+        PortDriver::Tap { device } | PortDriver::AfPacket { device } | PortDriver::AfXdp { device, .. } => {
             Some(device.as_ref().map_or_else(|| port.name.to_string(), ToString::to_string))
         }
         _ => None,
@@ -194,6 +198,7 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
     let driver = match &port.driver {
         PortDriver::Tap { device: name } => device("tap", name),
         PortDriver::AfPacket { device: name } => device("af_packet", name),
+        PortDriver::AfXdp { device: name, .. } => device("af_xdp", name),
         PortDriver::Pcap { read, write, .. } => {
             let files: Vec<&str> = [read, write].into_iter().flatten().map(String::as_str).collect();
             format!("pcap {}", files.join(" "))
@@ -217,7 +222,10 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
             None => format!("{driver} (waiting)"),
         },
         (None, Some(LinkState::Connected)) => format!("{driver} (connected)"),
-        (None, Some(LinkState::Up) | None) => driver,
+        (None, Some(LinkState::Up) | None) => match &port.awaits {
+            Some(why) => format!("{driver} ({why})"),
+            None => driver,
+        },
     };
     vec![
         switch.to_string(),
