@@ -432,7 +432,7 @@ mod tests {
             name: "wan".parse().expect("a name"),
             ports: vec![
                 add("iface", PortDriver::AfPacket { device: device.clone() }),
-                add("queues", PortDriver::AfXdp { device, queues: Some(2) }),
+                add("iface2", PortDriver::AfXdp { device, queues: Some(2) }),
                 add(
                     "memif",
                     PortDriver::Memif {

@@ -17,8 +17,9 @@ impl Steering {
         let mut ended = Vec::new();
         shards.iter_mut().for_each(|shard| shard.chains.expire(now));
         for _ in 0..limit {
-            let Some(id) = shards.first().and_then(|shard| shard.first_due(now)) else { break };
-            let looks = shards.iter_mut().filter_map(|shard| shard.look_at(id, time));
+            let Some(due) = shards.first().and_then(|shard| shard.first_due(now)) else { break };
+            let (_, id) = due;
+            let looks = shards.iter_mut().filter_map(|shard| shard.look_at(due, time));
             let Some((status, timeouts)) = looks.reduce(|(mut sum, timeouts), (status, _)| {
                 sum += status;
                 (sum, timeouts)
@@ -45,18 +46,16 @@ impl Steering {
         ended
     }
 
-    /// The flow whose timeouts have to be looked at first, if it is time.
-    fn first_due(&self, now: u64) -> Option<u64> {
-        let (deadline, id) = self.deadlines.first()?;
-        (*deadline <= now).then_some(*id)
+    /// The first deadline, with its flow, if it is time.
+    fn first_due(&self, now: u64) -> Option<(u64, u64)> {
+        self.deadlines.first().filter(|(deadline, _)| *deadline <= now).copied()
     }
 
-    /// Takes a flow from the list of deadlines. Returns its state, its idle timeout and its hard timeout.
-    fn look_at(&mut self, id: u64, now: Duration) -> Option<(FlowStatus, [Option<Duration>; 2])> {
-        let Some(mut stored) = self.flows.remove(&id) else {
-            self.deadlines.pop_first();
-            return None;
-        };
+    /// Takes a deadline from the list. Returns the state of its flow, the idle timeout and the hard timeout.
+    fn look_at(&mut self, due: (u64, u64), now: Duration) -> Option<(FlowStatus, [Option<Duration>; 2])> {
+        self.deadlines.remove(&due);
+        let (_, id) = due;
+        let mut stored = self.flows.remove(&id)?;
         if let Some(deadline) = stored.deadline.take() {
             self.deadlines.remove(&(deadline, id));
         }
