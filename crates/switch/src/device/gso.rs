@@ -91,6 +91,11 @@ impl Segmenter {
         true
     }
 
+    /// The number of packets that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.end.saturating_sub(self.next).div_ceil(self.size.max(1))
+    }
+
     /// Whether no packet is left.
     pub fn is_empty(&self) -> bool {
         self.next >= self.end

@@ -14,9 +14,13 @@ mod tunnel;
 pub(crate) use coalesce::{Coalescer, MAX_PARTS};
 pub use filter::{MAX_FILTER, attach_filter};
 pub use gso::Segmenter;
-pub(crate) use offload::{HEADER as OFFLOAD_HEADER, MAX_MESSAGE};
+pub(crate) use offload::{
+    CONGESTION, HEADER as OFFLOAD_HEADER, MAX_MESSAGE, NEEDS_CHECKSUM, Offload, TCP_OVER_IP4, TCP_OVER_IP6,
+    UDP,
+};
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;
+pub(crate) use rx_frame::LargeFrame;
 pub use rx_frame::RxFrame;
 pub(crate) use tunnel::SET_OFFLOADS;
 pub use tunnel::{Tunnel, TunnelSettings};

@@ -1,4 +1,5 @@
-//! Offloads: work that the kernel left to the network card, and that the receiver of the frame must do instead.
+//! Offloads: work that the sender of a frame, the kernel or a guest, left to the network card, and that the receiver of the
+//! frame must do instead.
 
 use packet::checksum;
 
@@ -9,18 +10,18 @@ pub(crate) const HEADER: usize = 10;
 pub(crate) const MAX_MESSAGE: usize = HEADER + 14 + 8 + (1 << 16);
 
 /// Flag `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum must be filled in.
-const NEEDS_CHECKSUM: u8 = 1;
+pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 /// Flag in the GSO type (`VIRTIO_NET_HDR_GSO_ECN`): the sender uses explicit congestion notification.
-const CONGESTION: u8 = 0x80;
+pub(crate) const CONGESTION: u8 = 0x80;
 
 /// GSO types (`VIRTIO_NET_HDR_GSO_...`).
-const TCP_OVER_IP4: u8 = 1;
-const TCP_OVER_IP6: u8 = 4;
-const UDP: u8 = 5;
+pub(crate) const TCP_OVER_IP4: u8 = 1;
+pub(crate) const TCP_OVER_IP6: u8 = 4;
+pub(crate) const UDP: u8 = 5;
 
 /// The kind of packets in a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SegmentKind {
+pub(crate) enum SegmentKind {
     /// TCP segments.
     Tcp,
     /// UDP datagrams of one flow.
@@ -29,17 +30,17 @@ pub(super) enum SegmentKind {
 
 /// The offloads that remain for a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Offload {
+pub(crate) struct Offload {
     /// Offset of the first byte that the checksum covers (it covers all bytes to the end of the frame), and the offset
     /// of the checksum field relative to it. The field holds the sum of the pseudo-header.
-    pub(super) checksum: Option<(usize, usize)>,
+    pub(crate) checksum: Option<(usize, usize)>,
     /// Segmentation of a GSO frame: the kind of its packets and the payload bytes per packet.
-    pub(super) segmentation: Option<(SegmentKind, usize)>,
+    pub(crate) segmentation: Option<(SegmentKind, usize)>,
 }
 
 impl Offload {
     /// Parses the offload header. Numbers are in native byte order.
-    pub(super) fn new(header: [u8; HEADER]) -> Offload {
+    pub(crate) fn new(header: [u8; HEADER]) -> Offload {
         let [flags, kind, _, _, size0, size1, start0, start1, offset0, offset1] = header;
         let number = |first, second| usize::from(u16::from_ne_bytes([first, second]));
         let kind = match kind & !CONGESTION {
@@ -76,16 +77,20 @@ impl Offload {
         Offload { checksum: self.checksum.map(|(start, field_offset)| (start + by, field_offset)), ..self }
     }
 
-    /// Fills in the frame's checksum. The frame must be whole.
-    pub(super) fn fill_in(self, frame: &mut [u8]) {
-        let Some((start, field_offset)) = self.checksum else { return };
-        let Some(covered) = frame.get_mut(start..) else { return };
+    /// Fills in the frame's checksum, if that remains to be done. The frame must be whole. Returns false if the checksum's
+    /// place is outside the frame, which then stays as it is.
+    pub(crate) fn fill_in(self, frame: &mut [u8]) -> bool {
+        let Some((start, field_offset)) = self.checksum else { return true };
+        let Some(covered) = frame.get_mut(start..).filter(|covered| covered.len() >= field_offset + 2) else {
+            return false;
+        };
         let sum = checksum::internet(covered);
         if let Some(field) = covered.get_mut(field_offset..field_offset + 2) {
             // In UDP a checksum of 0 means "none"; the other protocols accept either value.
             let sum = if sum == 0 { 0xffff } else { sum };
             field.copy_from_slice(&sum.to_be_bytes());
         }
+        true
     }
 }
 
@@ -121,17 +126,21 @@ mod tests {
             let mut frame = vec![7u8; 34 + usize::from(length)];
             let pseudo = checksum::Sum::ZERO.pseudo4(source, destination, 17, length);
             frame[34 + 6..34 + 8].copy_from_slice(&pseudo.fold().to_be_bytes());
-            Offload { checksum: Some((34, 6)), segmentation: None }.fill_in(&mut frame);
+            assert!(Offload { checksum: Some((34, 6)), segmentation: None }.fill_in(&mut frame));
             assert_eq!(pseudo.bytes(&frame[34..]).finish(), 0, "{length}");
-            // Offsets outside the frame are ignored.
-            for checksum in [(34, 6 + frame.len()), (frame.len() + 1, 0), (frame.len(), 0)] {
+            // Offsets outside the frame are refused.
+            for checksum in
+                [(34, 6 + frame.len()), (frame.len() + 1, 0), (frame.len(), 0), (frame.len() - 2, 1)]
+            {
                 let before = frame.clone();
-                Offload { checksum: Some(checksum), segmentation: None }.fill_in(&mut frame);
+                assert!(!Offload { checksum: Some(checksum), segmentation: None }.fill_in(&mut frame));
                 assert_eq!(frame, before);
             }
+            let before = frame.clone();
+            assert!(Offload::default().fill_in(&mut frame) && frame == before);
         }
         let mut zero = [0xff, 0xff, 0, 0];
-        Offload { checksum: Some((0, 2)), segmentation: None }.fill_in(&mut zero);
+        assert!(Offload { checksum: Some((0, 2)), segmentation: None }.fill_in(&mut zero));
         assert_eq!(zero, [0xff, 0xff, 0xff, 0xff]);
     }
 }

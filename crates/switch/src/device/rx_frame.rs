@@ -40,6 +40,11 @@ pub(crate) struct LargeFrame {
 }
 
 impl LargeFrame {
+    /// A GSO frame of `length` bytes with these offloads.
+    pub(crate) fn new(offload: Offload, length: usize) -> Self {
+        Self { tag: None, offload, length, cut: 0 }
+    }
+
     /// Inserts the tag into the frame in a buffer. Returns where the frame then starts and ends.
     pub(super) fn insert_tag(self, message: &mut [u8]) -> (usize, usize) {
         let (start, end) = (HEADER, HEADER + self.length);

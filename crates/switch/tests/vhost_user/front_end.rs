@@ -27,6 +27,20 @@ pub const EVENT_INDEX: u64 = 1 << 29;
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 pub const VERSION_1: u64 = 1 << 32;
 pub const USUAL: u64 = MERGEABLE | PROTOCOL_FEATURES | VERSION_1;
+/// Checksums, and segmentation of TCP over IPv4, of TCP over IPv6, of TCP with congestion notification, and of UDP, that are
+/// left to the back end.
+pub const CSUM: u64 = 1;
+pub const HOST_TSO4: u64 = 1 << 11;
+pub const HOST_TSO6: u64 = 1 << 12;
+pub const HOST_ECN: u64 = 1 << 13;
+pub const HOST_USO: u64 = 1 << 56;
+/// The same for the front end.
+pub const GUEST_CSUM: u64 = 1 << 1;
+pub const GUEST_TSO4: u64 = 1 << 7;
+pub const GUEST_TSO6: u64 = 1 << 8;
+pub const GUEST_ECN: u64 = 1 << 9;
+pub const FROM_GUEST: u64 = CSUM | HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO;
+pub const TO_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN;
 
 /// Flags of descriptors.
 pub const NEXT: u16 = 1;
@@ -203,6 +217,22 @@ impl FrontEnd {
         self.make_available(TRANSMIT, number);
     }
 
+    /// Sends a header and a frame in a chain of descriptors, from the one with a number on: `first` bytes in the first one,
+    /// 4 KB in each other one. Returns the number after them.
+    pub fn transmit_chain(&mut self, number: u16, header: &[u8], frame: &[u8], first: usize) -> u16 {
+        let bytes = [header, frame].concat();
+        let (start, rest) = bytes.split_at(first.min(bytes.len()));
+        let pieces: Vec<&[u8]> = std::iter::once(start).chain(rest.chunks(4096)).collect();
+        for (piece, at) in pieces.iter().zip(number..) {
+            let flags = if at + 1 < number + pieces.len() as u16 { NEXT } else { 0 };
+            self.put(buffer(TRANSMIT, at % SIZE), piece);
+            let address = GUEST + buffer(TRANSMIT, at % SIZE);
+            self.describe(TRANSMIT, at % SIZE, address, piece.len() as u32, flags, (at + 1) % SIZE);
+        }
+        self.make_available(TRANSMIT, number % SIZE);
+        (number + pieces.len() as u16) % SIZE
+    }
+
     /// Adds a buffer for frames, of this length.
     pub fn add_buffer(&mut self, length: u32) {
         let number = self.available[RECEIVE] % SIZE;
@@ -226,19 +256,29 @@ impl FrontEnd {
 
     /// The frames that came, put together from their buffers. Each header must be zeros and the number of buffers.
     pub fn received(&mut self) -> Vec<Vec<u8>> {
+        let frames = self.received_messages().into_iter().map(|(header, frame)| {
+            assert_eq!(header[..10], [0; 10]);
+            frame
+        });
+        frames.collect()
+    }
+
+    /// The headers and the frames that came.
+    pub fn received_messages(&mut self) -> Vec<([u8; HEADER], Vec<u8>)> {
         let mut used = self.take_used(RECEIVE).into_iter();
-        let mut frames = Vec::new();
+        let mut messages = Vec::new();
         while let Some((number, length)) = used.next() {
             let mut bytes = self.get(buffer(RECEIVE, number as u16), length as usize);
             let buffers = u16::from_le_bytes([bytes[10], bytes[11]]);
-            assert_eq!(bytes[..10], [0; 10]);
+            assert!(buffers > 0);
             for _ in 1..buffers {
                 let (number, length) = used.next().expect("the rest of the frame");
                 bytes.extend(self.get(buffer(RECEIVE, number as u16), length as usize));
             }
-            frames.push(bytes.split_off(HEADER));
+            let frame = bytes.split_off(HEADER);
+            messages.push((bytes.try_into().unwrap(), frame));
         }
-        frames
+        messages
     }
 }
 

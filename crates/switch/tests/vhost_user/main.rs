@@ -4,6 +4,7 @@
 
 #[allow(dead_code, reason = "the hostile peers use more of it")]
 mod front_end;
+mod offloads;
 
 use front_end::{
     EVENT_INDEX, FrontEnd, GUEST, HEADER, MEMORY, NEXT, RECEIVE, SIZE, TRANSMIT, USER, USUAL, WRITE, buffer,

@@ -9,6 +9,7 @@ use super::bell::{Bells, QUEUES, Ringers, check_event};
 use super::error::VhostUserError;
 use super::memory::GuestMemory;
 use super::messages::{self, HEADER, Header, MAX_PAYLOAD, MAX_REGIONS, Message, RingPlace};
+use super::offloads::{OFFLOADS, OffloadFeatures, Offloads};
 use super::ring::{Ring, RingFeatures, is_size};
 use crate::batch::Batch;
 use crate::driver::contract::{Received, Sent};
@@ -27,7 +28,7 @@ const EVENT_INDEX: u64 = 1 << 29;
 const PROTOCOL_FEATURES: u64 = 1 << 30;
 const VERSION_1: u64 = 1 << 32;
 const IN_ORDER: u64 = 1 << 35;
-const FEATURES: u64 = MERGEABLE | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER;
+const FEATURES: u64 = MERGEABLE | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER | OFFLOADS;
 
 /// Protocol features: the peer may ask for an answer to any message, and hands out a channel for requests of the back end,
 /// of which there are none. User-mode Linux up to 6.1 has no interrupt for its queues without the channel.
@@ -129,9 +130,10 @@ impl Connection {
         &mut self,
         batch: &mut Batch,
         received: &mut Received,
+        offloads: &mut Offloads,
     ) -> Result<(), VhostUserError> {
         let Some((ring, memory)) = self.running_mut(FROM_PEER) else { return Ok(()) };
-        if ring.receive(memory, batch, received)? {
+        if ring.receive(memory, batch, received, offloads)? {
             self.bells.ring(FROM_PEER);
         }
         self.check_memory()
@@ -144,12 +146,13 @@ impl Connection {
         batch: &Batch,
         frames: &[u32],
         sent: &mut Sent,
+        offloads: &mut Offloads,
     ) -> Result<(), VhostUserError> {
         let Some((ring, memory)) = self.running_mut(TO_PEER) else {
             sent.down = true;
             return Ok(());
         };
-        if ring.send(memory, batch, frames, sent)? {
+        if ring.send(memory, batch, frames, sent, &mut offloads.coalescer)? {
             self.bells.ring(TO_PEER);
         }
         self.check_memory()
@@ -304,6 +307,7 @@ impl Connection {
             header: if has_all_headers { 12 } else { 10 },
             is_mergeable: self.features & MERGEABLE != 0,
             by_index: self.features & EVENT_INDEX != 0,
+            offloads: OffloadFeatures::new(self.features),
         };
         for queue in self.queues.iter_mut().filter(|queue| queue.is_started && queue.ring.is_none()) {
             if let (Some(place), 1..) = (&queue.place, queue.size) {

@@ -5,6 +5,7 @@ mod connection;
 mod error;
 mod memory;
 mod messages;
+mod offloads;
 mod port;
 mod ring;
 

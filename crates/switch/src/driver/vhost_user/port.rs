@@ -3,6 +3,7 @@
 use super::bell::Ringers;
 use super::connection::{Connection, epoll, harvest, unwatch, watch};
 use super::error::VhostUserError;
+use super::offloads::Offloads;
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
@@ -14,12 +15,13 @@ use std::sync::Arc;
 /// Looks for frames between two looks for messages, while the switch does not sleep.
 const LOOKS: u32 = 64;
 
-/// A port with a vhost-user peer: one pair of queues, without offloads.
+/// A port with a vhost-user peer: one pair of queues.
 #[derive(Debug)]
 pub struct VhostUser {
     /// The socket at which the peers connect, one after the other. Without one, the only peer is the one connected.
     listener: Option<OwnedFd>,
     connection: Option<Connection>,
+    offloads: Offloads,
     /// All that wakes the port.
     epoll: Arc<OwnedFd>,
     ringers: Ringers,
@@ -51,7 +53,16 @@ impl VhostUser {
     /// A port that has no socket.
     pub fn unconnected() -> io::Result<Self> {
         let (epoll, ringers) = (Arc::new(epoll()?), Ringers::default());
-        Ok(Self { listener: None, connection: None, epoll, ringers, looks: 0, ended: None, is_gone: false })
+        Ok(Self {
+            listener: None,
+            connection: None,
+            offloads: Offloads::default(),
+            epoll,
+            ringers,
+            looks: 0,
+            ended: None,
+            is_gone: false,
+        })
     }
 
     fn listen(&self) -> Result<(), VhostUserError> {
@@ -113,8 +124,9 @@ fn is_of_peer(error: &io::Error) -> bool {
 impl Driver for VhostUser {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.receive(batch, &mut received)
+        if self.offloads.pass_on(batch)
+            && let Some(connection) = &mut self.connection
+            && let Err(error) = connection.receive(batch, &mut received, &mut self.offloads)
         {
             // With the frame that could not be received, the peer is lost.
             received.faulty += u64::from(error.has_frame());
@@ -125,7 +137,8 @@ impl Driver for VhostUser {
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
-        match self.connection.as_mut().map(|connection| connection.send(batch, frames, &mut sent)) {
+        let Self { connection, offloads, .. } = self;
+        match connection.as_mut().map(|connection| connection.send(batch, frames, &mut sent, offloads)) {
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 sent.down = true;
@@ -142,7 +155,7 @@ impl Driver for VhostUser {
         if self.looks >= LOOKS {
             self.serve();
         }
-        self.connection.as_ref().is_some_and(Connection::is_ready)
+        self.connection.as_ref().is_some_and(Connection::is_ready) || self.offloads.waiting() > 0
     }
 
     fn is_crowded(&mut self) -> bool {
@@ -152,7 +165,7 @@ impl Driver for VhostUser {
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         harvest(&self.epoll);
         self.serve();
-        Ok(self.connection.as_mut().is_none_or(Connection::prepare_sleep))
+        Ok(self.offloads.waiting() == 0 && self.connection.as_mut().is_none_or(Connection::prepare_sleep))
     }
 
     fn end_sleep(&mut self) {
@@ -168,6 +181,14 @@ impl Driver for VhostUser {
     /// The socket that listens, if there is one: another one could not be bound to its path.
     fn device(&self) -> Option<BorrowedFd<'_>> {
         self.listener.as_ref().map(AsFd::as_fd)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.offloads.waiting() as u64
+    }
+
+    fn abandon(&mut self) -> u64 {
+        self.offloads.waiting() as u64
     }
 
     fn link_state(&self) -> Option<LinkState> {

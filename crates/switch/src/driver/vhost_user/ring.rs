@@ -7,8 +7,11 @@
 use super::error::VhostUserError;
 use super::memory::{Descriptor, GuestMemory, RingPart};
 use super::messages::RingPlace;
+use super::offloads::{OffloadFeatures, OffloadHeader, Offloads};
 use crate::batch::{Batch, MAX_FRAME};
+use crate::device::{Coalescer, OFFLOAD_HEADER};
 use crate::driver::contract::{Received, Sent};
+use reason::Reason;
 use std::sync::atomic::{Ordering, fence};
 
 /// Maximum number of descriptors of a ring, by the standard.
@@ -38,6 +41,16 @@ pub(super) struct RingFeatures {
     pub(super) is_mergeable: bool,
     /// Notifications are asked for by index.
     pub(super) by_index: bool,
+    pub(super) offloads: OffloadFeatures,
+}
+
+/// Buffers for a frame to the peer.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// The head of each entry of the list, and the bytes in it.
+    entries: Vec<(u16, u32)>,
+    /// The address and the length of each buffer.
+    pieces: Vec<(u64, usize)>,
 }
 
 /// A ring.
@@ -179,8 +192,10 @@ impl Ring {
         memory: &GuestMemory,
         batch: &mut Batch,
         received: &mut Received,
+        offloads: &mut Offloads,
     ) -> Result<bool, VhostUserError> {
         let count = usize::from(self.waiting()?).min(batch.room());
+        let has_headers = self.features.offloads.has_headers();
         for at in 0..count {
             if at + usize::from(AHEAD) < count {
                 let coming = self.head(self.next.wrapping_add(AHEAD)) & self.mask;
@@ -188,27 +203,86 @@ impl Ring {
             }
             let head = self.head(self.next);
             let first = self.descriptor(head)?;
-            match self.take(memory, first, batch)? {
-                length if length < self.features.header => received.faulty += 1,
-                length if length > self.features.header + MAX_FRAME => received.long += 1,
-                length => batch.commit(length - self.features.header),
+            let asked = if has_headers { self.offload_header(memory, first)? } else { None };
+            if let Some(header) = asked {
+                self.take_unfinished(memory, first, header, batch, received, offloads)?;
+            } else {
+                let Some(space) = batch.space() else { return Err(VhostUserError::RingIndex) };
+                match self.take(memory, first, self.features.header, space)? {
+                    length if length < self.features.header => received.faulty += 1,
+                    length if length > self.features.header + MAX_FRAME => received.long += 1,
+                    length => batch.commit(length - self.features.header),
+                }
             }
             self.put_used(head, 0);
+            // A large frame has become several.
+            if asked.is_some() && batch.room() == 0 {
+                break;
+            }
         }
         Ok(self.publish())
     }
 
-    /// Copies the frame of a chain of descriptors into the batch's space, without its header. Returns the length of
-    /// the chain, of which no more than a frame is copied.
+    /// The offload header of a chain of descriptors, if it asks for anything.
+    #[inline(always)]
+    fn offload_header(
+        &self,
+        memory: &GuestMemory,
+        first: Descriptor,
+    ) -> Result<Option<OffloadHeader>, VhostUserError> {
+        let mut bytes = [0; OFFLOAD_HEADER];
+        if first.length as usize >= OFFLOAD_HEADER {
+            if !memory.read(first.address, &mut bytes) {
+                return Err(VhostUserError::Address);
+            }
+        } else {
+            self.take(memory, first, 0, &mut bytes)?;
+        }
+        Ok(OffloadHeader::new(bytes))
+    }
+
+    /// Takes a frame whose header leaves work to the switch.
+    #[inline(never)]
+    fn take_unfinished(
+        &self,
+        memory: &GuestMemory,
+        first: Descriptor,
+        header: OffloadHeader,
+        batch: &mut Batch,
+        received: &mut Received,
+        offloads: &mut Offloads,
+    ) -> Result<(), VhostUserError> {
+        let skipped = self.features.header;
+        if header.is_large() {
+            match self.take(memory, first, skipped, offloads.room())?.checked_sub(skipped) {
+                None => received.faulty += 1,
+                Some(length) => offloads.cut(self.features.offloads, header, length, batch, received),
+            }
+            return Ok(());
+        }
+        let Some(space) = batch.space() else { return Err(VhostUserError::RingIndex) };
+        let length = self.take(memory, first, skipped, space)?;
+        match length.checked_sub(skipped).map(|length| (length, space.get_mut(..length))) {
+            None => received.faulty += 1,
+            Some((_, None)) => received.long += 1,
+            Some((length, Some(frame))) => match header.finish(frame) {
+                true => batch.commit(length),
+                false => received.refused.count(Reason::BAD_CHECKSUM),
+            },
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of a chain of descriptors, without the first `header` ones. Returns the length of the chain, of which
+    /// no more is copied than there is space for.
     #[inline(always)]
     fn take(
         &self,
         memory: &GuestMemory,
         first: Descriptor,
-        batch: &mut Batch,
+        header: usize,
+        space: &mut [u8],
     ) -> Result<usize, VhostUserError> {
-        let Some(space) = batch.space() else { return Err(VhostUserError::RingIndex) };
-        let header = self.features.header;
         let (mut descriptor, mut length) = (first, 0usize);
         // A chain cannot be longer than the table, unless it is a loop.
         for _ in 0..self.size() {
@@ -245,27 +319,15 @@ impl Ring {
         batch: &Batch,
         frames: &[u32],
         sent: &mut Sent,
+        coalescer: &mut Coalescer,
     ) -> Result<bool, VhostUserError> {
+        if self.features.offloads.takes_joined() && Coalescer::is_worthwhile(batch, frames) {
+            return self.send_joined(memory, batch, frames, sent, coalescer);
+        }
         let mut waiting = self.waiting()?;
         for number in frames {
             let Some(frame) = batch.frame(*number as usize) else { continue };
-            if waiting == 0 {
-                break;
-            }
-            if waiting > AHEAD {
-                let coming = self.head(self.next.wrapping_add(AHEAD)) & self.mask;
-                memory.prefetch(self.table.descriptor(coming).address);
-            }
-            let head = self.head(self.next);
-            let first = self.descriptor(head)?;
-            let length = self.features.header + frame.len();
-            // Most peers have one buffer for a frame.
-            let taken = if first.flags & (NEXT | INDIRECT) == 0 && first.length as usize >= length {
-                self.put_whole(memory, head, first, frame)?;
-                1
-            } else {
-                self.put_pieces(memory, waiting, frame)?
-            };
+            let taken = self.put(memory, waiting, frame)?;
             if taken == 0 {
                 break;
             }
@@ -275,6 +337,64 @@ impl Ring {
         }
         sent.is_crowded = waiting < self.size() / 4;
         Ok(self.publish())
+    }
+
+    /// Gives frames to a peer that takes several segments of a flow as one frame.
+    fn send_joined(
+        &mut self,
+        memory: &GuestMemory,
+        batch: &Batch,
+        frames: &[u32],
+        sent: &mut Sent,
+        coalescer: &mut Coalescer,
+    ) -> Result<bool, VhostUserError> {
+        // The peer takes frames of any length.
+        coalescer.join(batch, frames, usize::MAX);
+        let mut waiting = self.waiting()?;
+        let mut next = 0;
+        while let Some(group) = coalescer.groups().get(next) {
+            let parts = || coalescer.message(group, batch, frames);
+            let taken = match group.frames {
+                1 => self.put(memory, waiting, parts().nth(1).unwrap_or_default())?,
+                _ => self.put_joined(memory, waiting, parts)?,
+            };
+            if taken == 0 {
+                // There may be room for the first frames of a group.
+                if group.frames > 1 && waiting > 0 {
+                    coalescer.split(next);
+                    continue;
+                }
+                break;
+            }
+            let (count, bytes) = coalescer.size(group, batch, frames);
+            waiting -= taken;
+            sent.frames += count;
+            sent.bytes += bytes;
+            next += 1;
+        }
+        sent.is_crowded = waiting < self.size() / 4;
+        Ok(self.publish())
+    }
+
+    /// Puts a frame into as many buffers as it takes. Returns the number of entries; 0 if there are not enough.
+    #[inline(always)]
+    fn put(&mut self, memory: &GuestMemory, waiting: u16, frame: &[u8]) -> Result<u16, VhostUserError> {
+        if waiting == 0 {
+            return Ok(0);
+        }
+        if waiting > AHEAD {
+            let coming = self.head(self.next.wrapping_add(AHEAD)) & self.mask;
+            memory.prefetch(self.table.descriptor(coming).address);
+        }
+        let head = self.head(self.next);
+        let first = self.descriptor(head)?;
+        // Most peers have one buffer for a frame.
+        if first.flags & (NEXT | INDIRECT) == 0 && first.length as usize >= self.features.header + frame.len()
+        {
+            self.put_whole(memory, head, first, frame)?;
+            return Ok(1);
+        }
+        self.put_single(memory, waiting, frame)
     }
 
     /// Puts a frame into one buffer, which is long enough.
@@ -298,52 +418,113 @@ impl Ring {
         Ok(())
     }
 
-    /// Puts a frame into as many buffers as it takes. Returns the number of entries; 0 if there are not enough.
+    /// Puts a joined frame into buffers: the parts of its message. Returns the number of entries; 0 if there are not enough,
+    /// or the peer does not take it.
+    fn put_joined<'a, I: Iterator<Item = &'a [u8]>>(
+        &mut self,
+        memory: &GuestMemory,
+        waiting: u16,
+        parts: impl Fn() -> I,
+    ) -> Result<u16, VhostUserError> {
+        let mut all = parts();
+        let front = all.next().unwrap_or_default();
+        if !self.features.offloads.takes(front) {
+            return Ok(0);
+        }
+        match self.find_buffers(waiting, parts().map(<[u8]>::len).sum(), true)? {
+            Some(buffers) => self.put_pieces(memory, &buffers, front, all),
+            None => Ok(0),
+        }
+    }
+
+    /// Puts a frame into several buffers.
     #[cold]
-    fn put_pieces(
+    fn put_single(
         &mut self,
         memory: &GuestMemory,
         waiting: u16,
         frame: &[u8],
     ) -> Result<u16, VhostUserError> {
-        let length = self.features.header + frame.len();
-        // Each entry with the room in it, and each of their buffers.
-        let (mut entries, mut buffers) = (Vec::new(), Vec::new());
-        let mut room = 0;
+        match self.find_buffers(waiting, OFFLOAD_HEADER + frame.len(), false)? {
+            Some(buffers) => self.put_pieces(memory, &buffers, &[0; OFFLOAD_HEADER], std::iter::once(frame)),
+            None => Ok(0),
+        }
+    }
+
+    /// The next buffers for a frame of `length` bytes with its offload header. `None` if there are not enough.
+    fn find_buffers(
+        &self,
+        waiting: u16,
+        length: usize,
+        is_joined: bool,
+    ) -> Result<Option<Buffers>, VhostUserError> {
+        let length = length - OFFLOAD_HEADER + self.features.header;
+        let (mut found, mut room) = (Buffers::default(), 0);
         while room < length {
-            let taken = entries.len() as u16;
+            let taken = found.entries.len() as u16;
             if taken == waiting || (taken > 0 && !self.features.is_mergeable) {
-                return Ok(0);
+                return Ok(None);
             }
             let head = self.head(self.next.wrapping_add(taken));
             let before = room;
             let mut descriptor = self.descriptor(head)?;
             loop {
-                if descriptor.flags & (WRITE | INDIRECT) != WRITE || buffers.len() == MAX_SEGMENTS {
+                if found.pieces.len() == MAX_SEGMENTS && is_joined {
+                    return Ok(None);
+                }
+                if descriptor.flags & (WRITE | INDIRECT) != WRITE || found.pieces.len() == MAX_SEGMENTS {
                     return Err(VhostUserError::Descriptor);
                 }
                 let piece = (descriptor.length as usize).min(length - room);
-                buffers.push((descriptor.address, piece));
+                found.pieces.push((descriptor.address, piece));
                 room += piece;
                 if descriptor.flags & NEXT == 0 || room == length {
                     break;
                 }
                 descriptor = self.descriptor(descriptor.next)?;
             }
-            entries.push((head, (room - before) as u32));
+            found.entries.push((head, (room - before) as u32));
         }
-        let header = self.header(entries.len() as u16);
-        let mut rest = [header.get(..self.features.header).unwrap_or_default(), frame].concat();
-        for (address, length) in buffers {
-            let piece: Vec<u8> = rest.drain(..length).collect();
-            if !memory.write(address, &[], &piece) {
-                return Err(VhostUserError::Address);
+        Ok(Some(found))
+    }
+
+    /// Puts a frame into buffers for it: the offload header, to which the number of buffers is added, and what else is in
+    /// `front`; then the parts. Returns the number of entries.
+    fn put_pieces<'a>(
+        &mut self,
+        memory: &GuestMemory,
+        buffers: &Buffers,
+        front: &[u8],
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<u16, VhostUserError> {
+        let count = buffers.entries.len() as u16;
+        let (offloads, headers) = front.split_at_checked(OFFLOAD_HEADER).unwrap_or_default();
+        let number = count.to_le_bytes();
+        let number = number.get(..self.features.header - OFFLOAD_HEADER).unwrap_or_default();
+        let mut pieces = buffers.pieces.iter();
+        let (mut address, mut room) = (0, 0);
+        let mut put = |mut part: &[u8]| {
+            while !part.is_empty() {
+                if room == 0 {
+                    // The buffers are as long as the parts together.
+                    (address, room) = *pieces.next().ok_or(VhostUserError::Descriptor)?;
+                }
+                let (now, rest) = part.split_at(part.len().min(room));
+                if !memory.write(address, &[], now) {
+                    return Err(VhostUserError::Address);
+                }
+                (address, room, part) = (address.wrapping_add(now.len() as u64), room - now.len(), rest);
             }
+            Ok(())
+        };
+        [offloads, number, headers].into_iter().try_for_each(&mut put)?;
+        for part in parts {
+            put(part)?;
         }
-        for (head, length) in &entries {
+        for (head, length) in &buffers.entries {
             self.put_used(*head, *length);
         }
-        Ok(entries.len() as u16)
+        Ok(count)
     }
 
     /// The header of a frame: all zeros, but for the number of buffers.
