@@ -297,7 +297,11 @@ fn an_xdp_program_ends_with_its_fabric() {
         // What has no XDP works in another way, and says so.
         let why = "af_packet is used, because the launcher can't attach the XDP program";
         planes.check(&add("wan1", "bridge"), 0, &["port wan1: af_packet is used", why]);
-        planes.check(&["port", "ls", "lan"], 0, &["af_xdp left ", &format!("af_xdp bridge ({why}")]);
+        planes.check(
+            &["port", "ls", "lan"],
+            0,
+            &["af_xdp left ", "af_xdp bridge (see below)", &format!("lan/wan1: {why}")],
+        );
         planes.check(&["events"], 0, &[&format!("port wan1 of switch lan: {why}")]);
         let port = port_status(&planes, "wan1");
         assert_eq!((&port["link"], &port["fault"]), (&"up".into(), &Value::Null), "{port}");

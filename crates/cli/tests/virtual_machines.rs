@@ -90,7 +90,7 @@ fn virtual_machines_are_members_of_a_switch() {
         add(&planes, name, &[]);
         assert_eq!(port(&planes, name)["link"], "waiting");
     }
-    planes.check(&["port", "ls", "lan"], 0, &["(waiting: no front end is connected)"]);
+    planes.check(&["port", "ls", "lan"], 0, &["(waiting)", "lan/one: no front end is connected\n"]);
     let path = planes.path("one");
     let arguments = ["port", "add", "lan", "three", "--driver", "vhost_user", "--path", &path];
     planes.check(&arguments, 5, &["has this device, file, socket or tunnel already"]);

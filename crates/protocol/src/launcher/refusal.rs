@@ -131,7 +131,11 @@ impl Error for Refusal {}
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "can't {}: {}", self.step, self.error())
+        match self.step {
+            // The step says all.
+            Step::FitXdpBuffers | Step::UseQueues => write!(f, "can't {}", self.step),
+            _ => write!(f, "can't {}: {}", self.step, self.error()),
+        }
     }
 }
 
@@ -143,7 +147,7 @@ impl fmt::Display for Step {
             Self::OpenTap => "open the tap device",
             Self::OpenInterface => "open the network interface",
             Self::FitXdpBuffers => "use XDP with this MTU, which must be at most 1,774",
-            Self::UseQueues => "use these receive queues, of which a port serves at most 16",
+            Self::UseQueues => "use so many receive queues: at most 16, and no more than the interface has",
             Self::OpenXdpSocket => "open an XDP socket",
             Self::AttachXdpProgram => "attach the XDP program",
             Self::FindRoute => "find a route to the remote address",

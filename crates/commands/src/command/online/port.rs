@@ -174,13 +174,18 @@ fn list(listing: &Listing) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Prints the ports of switches.
+/// Prints the ports of switches, and below them why some do not work, or work in another way.
 pub(super) fn print(switches: &[SwitchDetail]) {
     let rows = ports(switches).map(row).collect();
     online::print(
         &Table { columns: COLUMNS, rows },
         "there are no ports: add one with `clickbox port add SWITCH NAME --driver tap`",
     );
+    for Entry { switch, port } in ports(switches) {
+        if let Some(why) = port.fault.as_ref().or(port.awaits.as_ref()) {
+            output::text(&format!("{switch}/{}: {}\n", port.name, online::line(why)));
+        }
+    }
 }
 
 fn ports(switches: &[SwitchDetail]) -> impl Iterator<Item = Entry<'_>> {
@@ -215,22 +220,17 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
         PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
     };
-    let driver = match (&port.fault, port.link) {
-        (Some(fault), _) => format!("{driver} ({fault})"),
-        (None, Some(LinkState::Waiting)) => match &port.awaits {
-            Some(why) => format!("{driver} (waiting: {why})"),
-            None => format!("{driver} (waiting)"),
-        },
-        (None, Some(LinkState::Connected)) => format!("{driver} (connected)"),
-        (None, Some(LinkState::Up) | None) => match &port.awaits {
-            Some(why) => format!("{driver} ({why})"),
-            None => driver,
-        },
+    let state = match (&port.fault, port.link, &port.awaits) {
+        (Some(_), ..) => " (fault)",
+        (None, Some(LinkState::Waiting), _) => " (waiting)",
+        (None, Some(LinkState::Connected), _) => " (connected)",
+        (None, Some(LinkState::Up) | None, Some(_)) => " (see below)",
+        (None, Some(LinkState::Up) | None, None) => "",
     };
     vec![
         switch.to_string(),
         port.name.to_string(),
-        online::line(&driver),
+        online::line(&driver) + state,
         grouped(port.traffic.received_packets),
         grouped(port.traffic.sent_packets),
         online::rate(port.rates.received_packets),
