@@ -7,7 +7,7 @@ use crate::front_end::{
 };
 use packet::MacAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
-use switch::driver::{LinkState, Pipe, VhostUser};
+use switch::driver::{LinkState, Null, Pipe, VhostUser};
 use switch::{Batch, Counters, Driver, PortId, PortSettings, Reason, StaticTable, SwitchRunner};
 
 /// Flags of TCP.
@@ -514,9 +514,24 @@ fn the_parts_of_a_frame_survive_their_guest() {
     assert_eq!(take(&mut port, 9), [&expected[27..], &[FLOW.frame(&[1], true)]].concat());
     assert!(!port.is_ready() && port.prepare_sleep().unwrap() && port.waiting() == 0);
     port.end_sleep();
-    // With another driver, they are lost, and counted.
-    front_end.transmit_chain(0, &FLOW.header(1000), &FLOW.frame(&data, false), 4096);
-    assert_eq!(take(&mut port, 1), expected[..1]);
-    assert_eq!((port.waiting(), port.abandon()), (29, 29));
     std::fs::remove_file(path).unwrap();
+}
+
+/// Parts that wait in a driver that is replaced are lost as `down`.
+#[test]
+fn the_parts_that_are_lost_with_a_driver_are_counted() {
+    let (mut network, mut front_end) = Network::new(USUAL | FROM_GUEST);
+    front_end.transmit_chain(0, &FLOW.header(50), &FLOW.frame(&data(60_000), false), 4096);
+    network.runner.step();
+    let waiting = network.runner.waiting(network.guest);
+    let came = 1200 - waiting;
+    assert!(waiting > 0 && came > 0);
+    network.expected.received_frames = came;
+    network.expected.received_bytes = came * (FLOW.headers() as u64 + 50);
+    network.check();
+    network.runner.set_driver(network.guest, Box::new(Null)).unwrap();
+    network.expected.drop(Reason::DOWN, waiting);
+    assert_eq!(network.runner.counters(network.guest), Some(network.expected));
+    let books = network.runner.port_books(network.guest).unwrap();
+    assert_eq!((network.runner.waiting(network.guest), books.came), (0, 1200));
 }
