@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use switch::driver::{LinkState, Null, Pipe, VhostUser};
 use switch::{Batch, Counters, Driver, MAX_FRAME, PortId, PortSettings, Reason, StaticTable, SwitchRunner};
 
@@ -78,12 +79,31 @@ fn receive(port: &mut VhostUser) -> (Vec<Vec<u8>>, [u64; 2]) {
     (batch.frames().map(<[u8]>::to_vec).collect(), [received.long, received.faulty])
 }
 
-/// The number of notifications since the last call. The thread that sends them needs a moment.
+/// The number of notifications since the last call. If any is expected, waits for the first one.
 fn notifications(event: &OwnedFd, is_expected: bool) -> u64 {
-    let time = Timespec { tv_sec: if is_expected { 10 } else { 0 }, tv_nsec: 20_000_000 };
-    let _ = poll(&mut [PollFd::new(event, PollFlags::IN)], Some(&time)).unwrap();
+    let is_there = |seconds| {
+        let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        poll(&mut [PollFd::new(event, PollFlags::IN)], Some(&time)).unwrap() > 0
+    };
+    let _ = is_expected && is_there(10);
+    settle();
     let mut count = [0; 8];
-    rustix::io::read(event, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+    let _ = is_there(0) && rustix::io::read(event, &mut count).is_ok();
+    u64::from_ne_bytes(count)
+}
+
+/// Waits until the threads that send notifications, those of other tests too, sleep or are blocked: none has one to send.
+fn settle() {
+    let is_busy = |task: PathBuf| {
+        let is_one = std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "vhost-user\n");
+        let status = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+        is_one && status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('S'))
+    };
+    let begin = Instant::now();
+    while std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| is_busy(task.path())) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "a thread goes on and on");
+        std::thread::yield_now();
+    }
 }
 
 fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
@@ -250,7 +270,7 @@ fn each_frame_is_counted_once() {
 fn each_side_is_woken_when_it_asks_for_it() {
     let (mut port, mut front_end) = connected(USUAL);
     let settled =
-        |front_end: &FrontEnd| front_end.calls.iter().for_each(|call| _ = notifications(call, false));
+        |front_end: &FrontEnd| front_end.calls.iter().for_each(|call| assert!(notifications(call, true) > 0));
     settled(&front_end);
     assert!(!front_end.wants_kick(TRANSMIT) && !front_end.wants_kick(RECEIVE));
     // Asleep, a kick wakes the switch, once for each.
@@ -623,7 +643,7 @@ fn truncated_memory_costs_one_port() {
 #[test]
 fn a_blocked_notification_blocks_no_one() {
     let (mut port, mut front_end) = connected(USUAL);
-    let _ = notifications(&front_end.calls[TRANSMIT], false);
+    assert!(notifications(&front_end.calls[TRANSMIT], true) > 0);
     let call = &front_end.calls[TRANSMIT];
     rustix::io::write(call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     let flags = rustix::fs::fcntl_getfl(call).unwrap();
@@ -636,7 +656,7 @@ fn a_blocked_notification_blocks_no_one() {
     let path = socket_path("blocked");
     let listener = OwnedFd::from(UnixListener::bind(&path).unwrap());
     let mut ends = Vec::new();
-    let refused = (0..20).find(|_| {
+    let refused = (0..1000).find(|_| {
         let mut port = VhostUser::server(listener.try_clone().unwrap()).unwrap();
         let front_end = FrontEnd::new(UnixStream::connect(&path).unwrap(), USUAL);
         let call = &front_end.calls[RECEIVE];

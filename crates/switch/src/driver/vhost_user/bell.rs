@@ -20,7 +20,7 @@ use std::thread::{Builder, Thread, park};
 /// The queues of a device: the one to the peer, and the one from it.
 pub(super) const QUEUES: usize = 2;
 
-/// Threads of earlier connections that may be stuck before a port refuses to have another one.
+/// Threads of earlier connections that may be in a call before a port refuses to have another one.
 const MAX_STUCK: usize = 4;
 
 /// Bytes of the stack of a thread that makes one system call.
@@ -31,7 +31,7 @@ const ANONYMOUS: libc::c_long = 0x0904_1934;
 const PIPES: libc::c_long = 0x5049_5045;
 const SOCKETS: libc::c_long = 0x534f_434b;
 
-/// Counts the threads of the connections at one path, those of earlier ports too.
+/// Counts the threads in a call that may block, of all connections at one path, those of earlier ports too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ringers(Arc<()>);
 
@@ -81,11 +81,11 @@ impl Bells {
     /// Sets the descriptor that wakes the peer's queue, or removes it.
     pub(super) fn set(&mut self, queue: usize, descriptor: Option<OwnedFd>) -> Result<(), VhostUserError> {
         if descriptor.is_some() && self.thread.is_none() {
-            // This value and the port count too.
+            // This value and the port count too. A thread that only takes its time to end does not.
             if Arc::strong_count(&self.ringers.0) > MAX_STUCK + 2 {
                 return Err(VhostUserError::Stuck);
             }
-            let (state, ringers) = (self.state.clone(), self.ringers.clone());
+            let (state, ringers) = (self.state.clone(), Arc::downgrade(&self.ringers.0));
             let thread = Builder::new().name("vhost-user".into()).stack_size(STACK);
             let started = thread.spawn(move || serve(&state, &ringers))?;
             self.thread = Some(started.thread().clone());
@@ -122,7 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Writes to the descriptors of bells that were rung, until the connection is over.
-fn serve(state: &State, _: &Ringers) {
+fn serve(state: &State, ringers: &Weak<()>) {
     let one = 1u64.to_ne_bytes();
     while !state.is_over.load(Ordering::SeqCst) {
         let mut is_idle = true;
@@ -130,7 +130,7 @@ fn serve(state: &State, _: &Ringers) {
             is_idle = false;
             // The lock is not held while the call may block.
             let descriptor = lock(&bell.descriptor).clone();
-            if let Some(descriptor) = descriptor {
+            if let (Some(descriptor), Some(_counted)) = (descriptor, ringers.upgrade()) {
                 // SAFETY: the kernel reads eight bytes of a live array. If the descriptor is full, the peer has not read
                 // what was written before; if its other end is closed, no one is there to be woken.
                 let _ = unsafe { libc::write(descriptor.as_raw_fd(), one.as_ptr().cast(), one.len()) };
