@@ -476,7 +476,11 @@ fn switches_and_ports_are_managed() {
     );
     server.check(&["switch", "create", "lan", "--mode", "learning"], 0, &[]);
     server.check(&["switch", "ls"], 0, &["lan", "learning"]);
-    server.check(&["switch", "show", "lan"], 0, &["tap0", "tap (the device is gone)", "full 2"]);
+    server.check(
+        &["switch", "show", "lan"],
+        0,
+        &["tap0", "tap (fault)", "lan/tap0: the device is gone\n", "full 2"],
+    );
     let requests =
         server.check(&["port", "add", "lan", "in", "--driver", "pcap", "--read", "x.pcap"], 0, &[]);
     let request: api::AddPort =
