@@ -118,13 +118,15 @@ fn main() {
     let (profile, folder) = if optimised { ("release", "release") } else { ("dev", "debug") };
     let mut build = Command::new(cargo);
     build.args(["build", "--profile", profile, "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
-    // The image, and its size, are the same wherever it is built. The flags of the guest's configuration are kept.
-    match root.canonicalize() {
-        Ok(root) => {
-            let flag = format!("--remap-path-prefix={}/=", root.display());
-            build.arg("--config").arg(format!("build.rustflags=[{flag:?}]"));
+    // The image, and its size, are the same wherever it is built. The flags of the guest's configuration are kept. `dist/build`
+    // has the same ones, so that it compiles no crate again for another image.
+    match (root.canonicalize(), cargo_home()) {
+        (Ok(root), Some(home)) => {
+            let flags = [root, home].map(|path| format!("--remap-path-prefix={}/=", path.display()));
+            build.arg("--config").arg(format!("build.rustflags={flags:?}"));
         }
-        Err(error) => fail(&format!("the folder of the workspace: {error}")),
+        (Err(error), _) => fail(&format!("the folder of the workspace: {error}")),
+        (_, None) => fail("neither CARGO_HOME nor HOME is set"),
     }
     for name in FOREIGN {
         build.env_remove(name);
@@ -154,6 +156,12 @@ fn main() {
         let built = profile_folder.join(image);
         println!("cargo::rustc-env=IMAGE_{}={}", image.to_uppercase(), built.display());
     }
+}
+
+/// The folder of cargo, with the sources of third-party crates.
+fn cargo_home() -> Option<PathBuf> {
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home)
 }
 
 /// Writes the symbols of the box image, which crash reports use, to a file beside the program. Returns the image's
