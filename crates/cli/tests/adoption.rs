@@ -294,7 +294,7 @@ fn an_xdp_program_ends_with_its_fabric() {
         let first = xdp_program("left").expect("a program");
         cross_to_wan(&planes);
         planes.check(&add("wan1", "left"), 5, &["port lan/wan0 has this device"]);
-        // What has no XDP works in another way, and says so.
+        // An interface without XDP works by a packet socket, and the port says so.
         let why = "af_packet is used, because the launcher can't attach the XDP program";
         planes.check(&add("wan1", "bridge"), 0, &["port wan1: af_packet is used", why]);
         planes.check(

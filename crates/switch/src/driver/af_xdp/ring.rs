@@ -39,7 +39,7 @@ pub(super) struct Ring<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Ring<WORDS> {
-    /// A ring that nobody has used yet. Fails if a part is not inside the mapping.
+    /// A ring that is new. Fails if a part is not inside the mapping.
     pub(super) fn new(mapping: Mapping, layout: Layout) -> Result<Self, XdpError> {
         let has_indices = [layout.producer, layout.consumer, layout.flags]
             .into_iter()

@@ -8,14 +8,14 @@ use crate::device::{
 };
 use crate::driver::contract::Received;
 
-/// Features by which the peer leaves work to the switch: checksums, and segmentation of TCP (over IPv4, over IPv6, and with
+/// Features with which the peer leaves work to the switch: checksums, and segmentation of TCP (over IPv4, over IPv6, and with
 /// congestion notification) and of UDP.
 const CHECKSUMS: u64 = 1 << 0;
 const CUTS_TCP4: u64 = 1 << 11;
 const CUTS_TCP6: u64 = 1 << 12;
 const CUTS_CONGESTED: u64 = 1 << 13;
 const CUTS_UDP: u64 = 1 << 56;
-/// Features by which the peer takes over such work.
+/// Features with which the peer takes over such work.
 const TAKES_UNFINISHED: u64 = 1 << 1;
 const TAKES_TCP4: u64 = 1 << 7;
 const TAKES_TCP6: u64 = 1 << 8;
