@@ -6,9 +6,9 @@
 use super::limits::BUFFER;
 use super::mapping::Mapping;
 use super::ring::SIZE;
-use crate::driver::sealed_memory;
+use crate::driver::sealed_memory::{self, MemoryFile, SEALS};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Buffers for frames in each direction.
 const BUFFERS: usize = SIZE as usize;
@@ -38,14 +38,10 @@ impl Umem {
 
     /// Whether a descriptor is a file for this number of queues, whose length is sealed.
     pub(super) fn is_file(file: &OwnedFd, queues: usize) -> bool {
-        // SAFETY: the calls read the seals, and fill in the status, of which zeros are a valid value.
-        let (seals, status) = unsafe {
-            let mut status: libc::stat = std::mem::zeroed();
-            libc::fstat(file.as_raw_fd(), &mut status);
-            (libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS), status)
-        };
-        let is_sealed = seals >= 0 && seals & sealed_memory::SEALS == sealed_memory::SEALS;
-        is_sealed && usize::try_from(status.st_size) == Ok(file_bytes(queues))
+        let found = MemoryFile::inspect(file).ok().flatten();
+        found.is_some_and(|MemoryFile { seals, length, .. }| {
+            seals & SEALS == SEALS && length == file_bytes(queues) as u64
+        })
     }
 
     /// Maps the area of a queue.

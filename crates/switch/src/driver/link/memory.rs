@@ -4,12 +4,10 @@
 //! N is in buffer N: no side lets the other choose where it reads or writes.
 
 use super::error::LinkError;
-use crate::driver::kernel::check;
-use crate::driver::sealed_memory::{self, SEALS};
+use crate::driver::sealed_memory::{self, MemoryFile, SEALS};
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Consumer, Mapped, Producer, Slots};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
@@ -64,33 +62,20 @@ impl LinkMemory {
     /// An access to the mapping could raise a signal: the file is not a memory file with small pages, has another length,
     /// or its length is not sealed.
     pub(super) fn map(file: &OwnedFd) -> Result<Self, LinkError> {
-        // SAFETY: the call reads the seals of the file.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        if seals < 0 {
+        let Some(MemoryFile { seals, length, number }) = MemoryFile::inspect(file)? else {
             return Err(LinkError::NotMemory);
-        }
-        let (mut volume, mut status) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: the kernel fills the variables, each of the type of its call. They are read only if it has done so.
-        let (volume, status): (libc::statfs, libc::stat) = unsafe {
-            check(libc::fstatfs(file.as_raw_fd(), volume.as_mut_ptr()) as isize)?;
-            check(libc::fstat(file.as_raw_fd(), status.as_mut_ptr()) as isize)?;
-            (volume.assume_init(), status.assume_init())
         };
-        // Huge pages can run out, which raises a signal at the access.
-        if volume.f_type != libc::TMPFS_MAGIC {
-            return Err(LinkError::NotMemory);
-        }
         if seals & SEALS != SEALS {
             return Err(LinkError::NotSealed);
         }
-        if status.st_size != SIZE as libc::off_t {
-            return Err(LinkError::Length(u64::try_from(status.st_size).unwrap_or(0)));
+        if length != SIZE as u64 {
+            return Err(LinkError::Length(length));
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses the address of the new mapping, so no existing memory is affected.
         let start = unsafe { libc::mmap(null_mut(), SIZE, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(pointer) if start != libc::MAP_FAILED => Ok(Self { start: pointer, number: status.st_ino }),
+            Some(pointer) if start != libc::MAP_FAILED => Ok(Self { start: pointer, number }),
             _ => Err(io::Error::last_os_error().into()),
         }
     }

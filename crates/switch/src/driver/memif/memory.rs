@@ -4,11 +4,9 @@
 //! raise a signal, whatever the client does with its file.
 
 use super::error::MemifError;
-use crate::driver::kernel::check;
-use crate::driver::sealed_memory;
+use crate::driver::sealed_memory::{self, MemoryFile};
 use boundary::{Mapped, SharedMemory};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -45,28 +43,14 @@ impl Region {
     /// An access to the mapping could raise a signal: the file is not a memory file with small pages, is shorter than the
     /// region, or can be shortened.
     pub(super) fn map(file: OwnedFd, size: u64, discarder: &Discarder) -> Result<Self, MemifError> {
-        // The seals come first. Other calls could wait for who serves the file, but only files in memory have seals.
-        // SAFETY: the call reads the seals of the file.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        if seals < 0 {
+        let Some(MemoryFile { seals, length, .. }) = MemoryFile::inspect(&file)? else {
             discarder.discard(file);
             return Err(MemifError::NotMemory);
-        }
-        let (mut volume, mut status) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: the kernel fills the variables, each of the type of its call. They are read only if it has done so.
-        let (volume, status): (libc::statfs, libc::stat) = unsafe {
-            check(libc::fstatfs(file.as_raw_fd(), volume.as_mut_ptr()) as isize)?;
-            check(libc::fstat(file.as_raw_fd(), status.as_mut_ptr()) as isize)?;
-            (volume.assume_init(), status.assume_init())
         };
-        // Huge pages can run out, which raises a signal at the access.
-        if volume.f_type != libc::TMPFS_MAGIC {
-            return Err(MemifError::NotMemory);
-        }
         if seals & libc::F_SEAL_SHRINK == 0 {
             return Err(MemifError::NotSealed);
         }
-        if size == 0 || u64::try_from(status.st_size).unwrap_or(0) < size {
+        if size == 0 || length < size {
             return Err(MemifError::Length);
         }
         let size = usize::try_from(size).map_err(|_| MemifError::TooMuchMemory)?;
