@@ -44,6 +44,21 @@ fn traffic(ports: &BTreeMap<PortName, PortStats>, port: &str) -> (u64, u64) {
     (counters.received_packets, counters.sent_packets)
 }
 
+/// Adds the switch `far`, whose port `down` is joined by a pipe to the port `up` of the first switch, with these limits.
+fn join_far_switch(bed: &TestBed, limits: Limits) -> SwitchName {
+    let far: SwitchName = "far".parse().unwrap();
+    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
+    let port = AddPort {
+        name: "up".parse().unwrap(),
+        driver: PortDriver::Pipe { switch: far.clone(), port: "down".parse().unwrap() },
+        addresses: Vec::new(),
+        default: false,
+        limits,
+    };
+    bed.0.ask_with(orders::AddPort { switch: lan(), port, instead: None }, &[]).unwrap();
+    far
+}
+
 /// At rest, each packet is somewhere: at ports, in the switch, in pipes and in boxes.
 fn check_account(bed: &TestBed) {
     let order = orders::Account { boxes: None, switches: None, services: false };
@@ -114,16 +129,7 @@ fn a_pipe_between_boxes_has_all_ring_pairs() {
 #[test]
 fn ports_with_one_queue_are_reached_from_all_threads() {
     let bed = TestBed::with_threads(3, SwitchMode::Learning);
-    let far: SwitchName = "far".parse().unwrap();
-    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
-    let definition = AddPort {
-        name: "up".parse().unwrap(),
-        driver: PortDriver::Pipe { switch: far.clone(), port: "down".parse().unwrap() },
-        addresses: Vec::new(),
-        default: false,
-        limits: Limits::default(),
-    };
-    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition, instead: None }, &[]).unwrap();
+    let far = join_far_switch(&bed, Limits::default());
     bed.run("source", 1, SOURCE, &[]);
     bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
     bed.start("mirror", MIRROR, &[]).unwrap();
@@ -274,22 +280,16 @@ fn what_threads_cannot_share_is_refused() {
 #[test]
 fn limits_of_a_port_hold_over_all_threads() {
     let bed = TestBed::with_threads(2, SwitchMode::Learning);
-    let far: SwitchName = "far".parse().unwrap();
-    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
-    let definition = AddPort {
-        name: "up".parse().unwrap(),
-        driver: PortDriver::Pipe { switch: far.clone(), port: "down".parse().unwrap() },
-        addresses: Vec::new(),
-        default: false,
-        limits: Limits {
+    let far = join_far_switch(
+        &bed,
+        Limits {
             frames: Some(1),
             bits: Some(1_000_000),
             broadcasts: Some(1),
             new_addresses: Some(1),
             ..Limits::default()
         },
-    };
-    bed.0.ask_with(orders::AddPort { switch: lan(), port: definition, instead: None }, &[]).unwrap();
+    );
     bed.run("source", 1, SOURCE, &[]);
     bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
     bed.start("mirror", MIRROR, &[]).unwrap();
