@@ -31,7 +31,7 @@ fn tuple(protocol: u8, key: &[u8]) -> FlowTuple {
     if protocol == 1 {
         destination.1 = source.1;
     }
-    FlowTuple::new(protocol, source, destination)
+    FlowTuple::ipv4(protocol, source, destination)
 }
 
 /// A packet of a key's flow, as hexadecimal digits: IP, and a segment, a datagram, or an echo request.

@@ -6,27 +6,41 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::context::Context;
 
 /// The longest state of one flow in one element, in bytes.
 pub const MAX_FLOW_STATE: usize = 4096;
 
-/// The addresses and ports of a flow over IPv4, equal for both directions: the lower end is first.
+/// The addresses and ports of a flow, equal for both directions: the lower end is first.
 ///
 /// ICMP echo messages have their identifier as both ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowTuple {
     /// The protocol, as in the IP header.
     pub protocol: u8,
-    /// Addresses and ports.
-    pub ends: [(u32, u16); 2],
+    /// Addresses and ports. IPv4 addresses are mapped into IPv6 (RFC 4291, section 2.5.5.2).
+    pub ends: [(Ipv6Addr, u16); 2],
 }
 
 impl FlowTuple {
     /// The tuple of a flow between two ends.
-    pub fn new(protocol: u8, one: (u32, u16), other: (u32, u16)) -> FlowTuple {
+    pub fn new(protocol: u8, one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> FlowTuple {
         FlowTuple { protocol, ends: if one <= other { [one, other] } else { [other, one] } }
+    }
+
+    /// The tuple of a flow over IPv4.
+    pub fn ipv4(protocol: u8, one: (u32, u16), other: (u32, u16)) -> FlowTuple {
+        let end = |(address, port)| (Ipv4Addr::from_bits(address).to_ipv6_mapped(), port);
+        FlowTuple::new(protocol, end(one), end(other))
+    }
+
+    /// Its ends if it is one over IPv4.
+    pub fn ipv4_ends(&self) -> Option<[(u32, u16); 2]> {
+        let [(one, one_port), (other, other_port)] = self.ends;
+        let [one, other] = [one.to_ipv4_mapped()?, other.to_ipv4_mapped()?];
+        Some([(one.to_bits(), one_port), (other.to_bits(), other_port)])
     }
 }
 
@@ -108,7 +122,10 @@ mod tests {
     #[test]
     fn both_directions_have_one_tuple() {
         let (one, other) = ((0x0a00_0001, 9), (0x0a00_0002, 1));
-        assert_eq!(FlowTuple::new(6, one, other), FlowTuple::new(6, other, one));
-        assert_ne!(FlowTuple::new(6, one, other), FlowTuple::new(17, other, one));
+        assert_eq!(FlowTuple::ipv4(6, one, other), FlowTuple::ipv4(6, other, one));
+        assert_ne!(FlowTuple::ipv4(6, one, other), FlowTuple::ipv4(17, other, one));
+        assert_eq!(FlowTuple::ipv4(6, other, one).ipv4_ends(), Some([one, other]));
+        let ends = [(Ipv6Addr::LOCALHOST, 1), (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 2)];
+        assert_eq!(FlowTuple::new(6, ends[0], ends[1]).ipv4_ends(), None);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn list(
         range.is_some_and(|(at, first, last)| address == at && (first..=last).contains(&port))
     };
     let is_wanted = |group: &[FlowTuple]| {
-        range.is_none() || group.iter().any(|tuple| tuple.ends.into_iter().any(is_inside))
+        range.is_none() || group.iter().filter_map(FlowTuple::ipv4_ends).flatten().any(is_inside)
     };
     let position = (position.element, position.inside);
     let listed = router.list_flows(position, MAX_FLOW_GROUPS.min(most as usize), is_wanted);
@@ -64,7 +64,7 @@ pub(crate) fn export(engine: &Engine, age: u64, groups: &[u8]) -> Result<Vec<u8>
     for (done, group) in (1..).zip(groups) {
         let group: Vec<FlowTuple> = group.into_iter().map(from_message).collect();
         for FlowState { element, format, version, tuples, payload } in router.export_flow(&group) {
-            bytes += payload.len() + element.len() + format.len() + 52;
+            bytes += payload.len() + element.len() + format.len() + 100;
             let tuples = tuples.map(for_message);
             export.states.push(StateRecord { element, format, version, tuples, payload });
         }

@@ -1,5 +1,7 @@
 //! The flow that a packet belongs to: its hash, and both ends.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use packet::protocol;
 
 use crate::extract::{Ingress, is_error};
@@ -19,6 +21,13 @@ pub struct FlowEnd {
     pub port: u16,
 }
 
+/// The address is mapped into IPv6.
+impl From<FlowEnd> for (Ipv6Addr, u16) {
+    fn from(end: FlowEnd) -> Self {
+        (Ipv4Addr::from_bits(end.address).to_ipv6_mapped(), end.port)
+    }
+}
+
 /// The flow that a packet belongs to, and the packet's direction in it.
 ///
 /// An ICMP error belongs to the flow of the packet that it quotes, in the reverse direction of that packet. ICMP echo messages of
@@ -34,22 +43,38 @@ pub struct FlowTuple {
 }
 
 impl FlowTuple {
-    /// The flow of packets over IPv4 between two ends, as [`Key::flow_tuple`] finds it for these packets.
+    /// The flow of packets between two ends, as [`Key::flow_tuple`] finds it for these packets. It is one over IPv4 if both
+    /// addresses are such, mapped into IPv6 (RFC 4291, section 2.5.5.2).
     #[must_use]
-    pub fn between(protocol: u8, [source, destination]: [FlowEnd; 2], seed: u64) -> Self {
-        let mut frame = [0; 42];
-        frame[12] = 8;
-        (frame[14], frame[17], frame[23]) = (0x45, 28, protocol);
-        frame[26..30].copy_from_slice(&source.address.to_be_bytes());
-        frame[30..34].copy_from_slice(&destination.address.to_be_bytes());
-        if protocol == protocol::ICMP {
-            frame[34] = 8;
-            frame[38..40].copy_from_slice(&source.port.to_be_bytes());
+    pub fn between(protocol: u8, ends: [impl Into<(Ipv6Addr, u16)>; 2], seed: u64) -> Self {
+        let [(source, source_port), (destination, destination_port)] = ends.map(Into::into);
+        let mut frame = [0; 14 + 40 + 8];
+        let (start, echo) = match [source, destination].map(|address| address.to_ipv4_mapped()) {
+            [Some(source), Some(destination)] => {
+                frame[12] = 8;
+                (frame[14], frame[17], frame[23]) = (0x45, 28, protocol);
+                frame[26..30].copy_from_slice(&source.octets());
+                frame[30..34].copy_from_slice(&destination.octets());
+                (34, (protocol == protocol::ICMP).then_some(8))
+            }
+            _ => {
+                (frame[12], frame[13]) = (0x86, 0xdd);
+                (frame[14], frame[19], frame[20]) = (0x60, 8, protocol);
+                frame[22..38].copy_from_slice(&source.octets());
+                frame[38..54].copy_from_slice(&destination.octets());
+                (54, (protocol == protocol::ICMP6).then_some(128))
+            }
+        };
+        let transport = &mut frame[start..start + 8];
+        if let Some(echo) = echo {
+            transport[0] = echo;
+            transport[4..6].copy_from_slice(&source_port.to_be_bytes());
         } else {
-            frame[34..36].copy_from_slice(&source.port.to_be_bytes());
-            frame[36..38].copy_from_slice(&destination.port.to_be_bytes());
+            transport[..2].copy_from_slice(&source_port.to_be_bytes());
+            transport[2..4].copy_from_slice(&destination_port.to_be_bytes());
         }
-        Key::extract(&frame, &Ingress::default()).0.flow_tuple(&frame, seed)
+        let frame = &frame[..start + 8];
+        Key::extract(frame, &Ingress::default()).0.flow_tuple(frame, seed)
     }
 }
 
@@ -192,6 +217,22 @@ mod tests {
         ] {
             let packet = tuple(&ip4(1, 2, protocol, &payload), 0);
             assert_eq!(FlowTuple::between(protocol, [end(1, ports.0), end(2, ports.1)], SEED), packet);
+        }
+    }
+
+    #[test]
+    fn a_flow_over_ipv6_is_known_by_its_ends() {
+        let [one, other] = [[1; 16], [2; 16]].map(Ipv6Addr::from);
+        for (protocol, payload, ports) in
+            [(17, [0, 9, 0, 53, 0, 8, 0, 0], (9, 53)), (58, [129, 0, 7, 7, 1, 5, 0, 3], (0x105, 0x105))]
+        {
+            let head = [&[0; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, protocol, 64]].concat();
+            let frame = [&head, &one.octets()[..], &other.octets(), &payload].concat();
+            let packet = Key::extract(&frame, &Ingress::default()).0.flow_tuple(&frame, SEED);
+            assert_eq!(packet.ends, None);
+            for ends in [[(one, ports.0), (other, ports.1)], [(other, ports.1), (one, ports.0)]] {
+                assert_eq!(FlowTuple::between(protocol, ends, SEED), packet);
+            }
         }
     }
 

@@ -167,6 +167,12 @@ impl<K: Key, V> Table<K, V> {
         *self = Self::new(self.seed);
     }
 
+    /// The entry with the lowest handle that is not below this one, with its handle.
+    pub fn at_or_after(&self, handle: u32) -> Option<(u32, K, &V)> {
+        let (handle, (key, value)) = self.entries.at_or_after(handle)?;
+        Some((handle, *key, value))
+    }
+
     /// All entries with their handles, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, K, &V)> {
         self.entries.iter().map(|(handle, (key, value))| (handle, *key, value))

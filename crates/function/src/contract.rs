@@ -16,6 +16,7 @@ use packet::Batch;
 use crate::call::Call;
 use crate::flow_limits::FlowLimits;
 use crate::flows::Flows;
+use crate::hand_over::HandOver;
 
 /// A network function with one input.
 ///
@@ -31,6 +32,9 @@ pub trait Function: Sized + 'static {
     const DROPS: &'static [&'static str] = &[];
     /// The limits of the state of flows.
     const FLOWS: FlowLimits = FlowLimits::DEFAULT;
+    /// How the state of flows goes over to another instance of the service. Without it, a drained instance keeps its flows until
+    /// they end.
+    const HAND_OVER: Option<HandOver<Self::FlowState>> = None;
 
     /// Creates the function.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
@@ -184,11 +188,12 @@ impl<F: Function> Element for Running<F> {
         self.function.waiting(waiting);
     }
 
-    /// Only the function knows what its flows' state means.
     fn flow_states(&mut self) -> FlowKeeping<'_> {
-        match size_of::<F::FlowState>() > 0 && !self.flows.is_empty() {
-            true => FlowKeeping::Lost,
-            false => FlowKeeping::Nothing,
+        match size_of::<F::FlowState>() > 0 {
+            // Only the function knows what its flows' state means.
+            true if F::HAND_OVER.is_some() => FlowKeeping::HandedOver(self),
+            true if !self.flows.is_empty() => FlowKeeping::Lost,
+            _ => FlowKeeping::Nothing,
         }
     }
 }

@@ -16,6 +16,10 @@ const MAX_EXTENSIONS: usize = 8;
 /// Protocols with ports in their first four bytes: TCP, UDP, SCTP, DCCP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 132, 33, 136];
 
+/// ICMP (RFC 792) and ICMPv6 (RFC 4443).
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+
 /// Extension headers of IPv6 (RFC 8200): hop-by-hop options, routing, fragment, destination options.
 const FRAGMENT: u8 = 44;
 const EXTENSIONS: [u8; 4] = [0, 43, FRAGMENT, 60];
@@ -24,7 +28,8 @@ const EXTENSIONS: [u8; 4] = [0, 43, FRAGMENT, 60];
 const FRAGMENT_BITS: u16 = 0x3fff;
 
 /// The addresses, the ports and the protocol of a flow. Both directions have the same key: the end with the lower address
-/// and port is the first. Fragments have no ports, so all of a datagram belong to one flow.
+/// and port is the first. Fragments have no ports, so all of a datagram belong to one flow. ICMP echo messages have their
+/// identifier as both ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// The ends: IPv4 addresses are mapped into IPv6.
@@ -57,11 +62,16 @@ impl FlowKey {
     }
 
     fn new(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, segment: Option<&[u8]>) -> FlowKey {
-        let segment = segment.filter(|_| WITH_PORTS.contains(&protocol));
-        let ports = segment.and_then(|segment| segment.first_chunk()).map_or([0, 0], |bytes: &[u8; 4]| {
-            let [a, b, c, d] = *bytes;
-            [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
-        });
+        let port = |at: usize| {
+            let bytes = segment?.get(at..)?.first_chunk()?;
+            Some(u16::from_be_bytes(*bytes))
+        };
+        let kind = segment.and_then(|segment| segment.first().copied());
+        let places = match (protocol, kind) {
+            (ICMP, Some(0 | 8)) | (ICMP6, Some(128 | 129)) => Some([4, 4]),
+            _ => WITH_PORTS.contains(&protocol).then_some([0, 2]),
+        };
+        let ports = places.map_or([0, 0], |places| places.map(|at| port(at).unwrap_or(0)));
         let mut ends = [(source, ports[0]), (destination, ports[1])];
         ends.sort_unstable();
         FlowKey { ends, protocol }
@@ -72,6 +82,15 @@ impl FlowKey {
         let [(first, port), (second, other)] = self.ends;
         let rest = u128::from(port) << 32 | u128::from(other) << 16 | u128::from(self.protocol);
         [first.to_bits(), second.to_bits(), rest]
+    }
+
+    /// The key with these words.
+    pub(crate) fn from_words([first, second, rest]: [u128; 3]) -> FlowKey {
+        let ends = [(first, (rest >> 32) as u16), (second, (rest >> 16) as u16)];
+        FlowKey {
+            ends: ends.map(|(address, port)| (Ipv6Addr::from_bits(address), port)),
+            protocol: rest as u8,
+        }
     }
 }
 
@@ -147,6 +166,19 @@ mod tests {
         let first = FlowKey::of_frame(&ipv4(one, other, 0x2000, [5000, 53])).unwrap();
         assert_eq!(FlowKey::of_frame(&ipv4(one, other, 0x0001, [9, 9])), Some(first));
         assert_eq!(first.ends.map(|(_, port)| port), [0, 0]);
+    }
+
+    #[test]
+    fn echo_messages_of_one_identifier_are_a_flow() {
+        let echo = |kind: u8, identifier: [u8; 2]| {
+            let mut frame = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 0, [u16::from(kind) << 8, 0]);
+            frame[23] = ICMP;
+            frame[38..40].copy_from_slice(&identifier);
+            FlowKey::of_frame(&frame).unwrap()
+        };
+        assert_eq!(echo(8, [1, 5]).ends.map(|(_, port)| port), [0x105; 2]);
+        assert_eq!((echo(8, [1, 5]), echo(3, [1, 5]).ends[0].1), (echo(0, [1, 5]), 0));
+        assert_ne!(echo(8, [1, 5]), echo(8, [1, 6]));
     }
 
     #[test]

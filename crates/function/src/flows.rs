@@ -1,5 +1,8 @@
 //! The state of flows.
 
+use core::time::Duration;
+
+use element::ImportError;
 use flow::{Seed, Table, Timeouts};
 use packet::{Packet, Timestamp};
 
@@ -93,6 +96,40 @@ impl<S: Default> Flows<S> {
             self.table.remove_handle(handle);
         }
         self.timeouts.clear();
+    }
+
+    /// The flow with the lowest handle that is not below this one, and its handle.
+    pub(crate) fn at_or_after(&self, handle: u32) -> Option<(u32, FlowKey)> {
+        let (handle, words, _) = self.table.at_or_after(handle)?;
+        Some((handle, FlowKey::from_words(words)))
+    }
+
+    /// How long a flow is remembered without packets.
+    pub(crate) fn left(&self, key: FlowKey, now: Timestamp) -> Option<Duration> {
+        let deadline = self.table.get(key.words())?.deadline;
+        Some(Duration::from_nanos(deadline.saturating_sub(ticks(now))))
+    }
+
+    /// Adds a flow that another instance had. It forgets no other one for it.
+    pub(crate) fn take_over(
+        &mut self,
+        key: FlowKey,
+        state: S,
+        left: Duration,
+        now: Timestamp,
+    ) -> Result<(), ImportError> {
+        let words = key.words();
+        if self.table.find(words).is_some() {
+            return Err(ImportError::Taken);
+        }
+        if self.table.len() >= self.limits.flows {
+            return Err(ImportError::NoRoom);
+        }
+        let deadline = ticks(now.wrapping_add(span(left.min(self.limits.idle))));
+        let inserted = self.table.insert(words, Entry { state, deadline });
+        let (handle, _) = inserted.map_err(|_| ImportError::NoRoom)?;
+        self.timeouts.set(handle, deadline);
+        Ok(())
     }
 
     /// Forgets the flow that will be idle first.

@@ -22,6 +22,7 @@ mod contract;
 mod flow_key;
 mod flow_limits;
 mod flows;
+mod hand_over;
 mod simulation;
 
 pub use call::Call;
@@ -29,6 +30,7 @@ pub use contract::{Function, Running};
 pub use flow_key::FlowKey;
 pub use flow_limits::FlowLimits;
 pub use flows::Flows;
+pub use hand_over::{HandOver, MAX_STATE_BYTES};
 pub use simulation::{Finished, Simulation, Started};
 
 #[doc(hidden)]
@@ -36,7 +38,7 @@ pub use element as element_crate;
 
 /// The imports of a function's file. `Args` derives the arguments from a struct.
 pub mod prelude {
-    pub use crate::{Call, FlowKey, FlowLimits, Flows, Function, Running};
+    pub use crate::{Call, FlowKey, FlowLimits, Flows, Function, HandOver, Running};
     pub use alloc::{format, string::String, string::ToString, vec::Vec};
     pub use core::time::Duration;
     pub use element::{Args, Handler, HandlerError, Setup, SetupError, Waiting};

@@ -25,6 +25,9 @@ const LONGEST: i64 = 3_600;
 /// Rounds of a configuration. Stops one in which simulated time never moves.
 const MAX_ROUNDS: u64 = 1 << 22;
 
+/// Flows that are handed over at once.
+const FLOWS_AT_ONCE: usize = 100;
+
 /// Packets alive at a time.
 const PACKETS: usize = 1 << 14;
 
@@ -123,6 +126,36 @@ impl Started {
     /// There is no such handler, or it refuses the value.
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
         self.0.router.write(handler, value).map_err(|error| format!("{handler}: {error}"))
+    }
+
+    /// Hands the state of all flows over to another instance of the configuration, as an instance of a service does when it is
+    /// drained. Returns how many states went over.
+    ///
+    /// # Errors
+    ///
+    /// Elements that keep the state of flows cannot hand it over, or the other instance refuses some. Its flows are lost then.
+    pub fn hand_over(&mut self, to: &mut Started) -> Result<usize, String> {
+        let (from, to) = (&self.0.router, &to.0.router);
+        let losing = from.elements_that_lose_flows();
+        if !losing.is_empty() {
+            return Err(format!("can't hand over the state of flows: {}", losing.join(", ")));
+        }
+        let mut count = 0;
+        loop {
+            // The state of listed flows leaves, so that each list begins again.
+            let groups = from.list_flows((0, 0), FLOWS_AT_ONCE, |_| true).groups;
+            let states: Vec<_> = groups.iter().flat_map(|group| from.export_flow(group)).collect();
+            if states.is_empty() {
+                return match groups.is_empty() {
+                    true => Ok(count),
+                    false => Err(format!("the state of {} flows or more is too long", groups.len())),
+                };
+            }
+            for state in states {
+                to.import_flow(&state).map_err(|error| format!("{}: {error}", state.element))?;
+                count += 1;
+            }
+        }
     }
 
     /// Runs the configuration to its end.

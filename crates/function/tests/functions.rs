@@ -40,6 +40,11 @@ impl Function for FlowLimit {
         Handler::read("told", "Messages.", |limit| limit.told.join(",")),
     ];
     const DROPS: &'static [&'static str] = &[OVER_LIMIT, NO_FLOW];
+    const HAND_OVER: Option<HandOver<u32>> = Some(HandOver {
+        version: 3,
+        export: |count| count.to_be_bytes().to_vec(),
+        import: |bytes| Some(u32::from_be_bytes(bytes.try_into().ok()?)),
+    });
 
     fn new(args: FlowLimitArgs, _: &mut Setup) -> Result<FlowLimit, SetupError> {
         if args.limit == 0 {
@@ -134,6 +139,54 @@ fn flows_have_state_and_packets_a_reason() {
         "{losses}"
     );
     assert_eq!(losses.lines().count(), 2, "{losses}");
+}
+
+#[test]
+fn flows_go_on_in_another_instance() {
+    let simulation = Simulation::new(REGISTRY);
+    let run = |text: &str| {
+        let mut started = simulation.start(text).unwrap();
+        started.run_for(Duration::from_secs(1));
+        started
+    };
+    let mut one = run(&source("4"));
+    let mut other = run("limit :: FlowLimit(5); Idle -> limit -> Discard;");
+    assert_eq!(one.hand_over(&mut other), Ok(2));
+    assert_eq!(
+        (one.read("limit.flows").unwrap(), other.read("limit.flows").unwrap()),
+        ("0".into(), "2".into())
+    );
+    // A third instance knows one of the flows: of ten packets and three.
+    let mut third = run("limit :: FlowLimit(5); Idle -> limit -> Discard;");
+    assert_eq!(other.hand_over(&mut third), Ok(2));
+    let mut back = run(&source("20"));
+    assert_eq!(third.hand_over(&mut back), Err("limit: another flow has the addresses and ports".into()));
+    // No other version, no other class, and no bytes that the function does not know.
+    let mut old = run(&source("4, FRIEND old"));
+    assert_eq!(
+        old.hand_over(&mut run("limit :: Counter; Idle -> limit -> Discard;")),
+        Err("limit: the state has an unknown format or version".into())
+    );
+    assert_eq!(
+        back.hand_over(&mut run("Idle -> Discard;")),
+        Err("limit: the state does not fit the configuration".into())
+    );
+}
+
+#[test]
+fn a_flow_goes_on_with_its_time() {
+    let simulation = Simulation::new(REGISTRY);
+    // Packets without a flow let the function look at the time.
+    let ticks = "TimedSource(1) -> limit;";
+    let mut one = simulation.start(&format!("{} {ticks}", source("4"))).unwrap();
+    one.run_for(Duration::from_secs(40));
+    let mut other = simulation.start(&format!("limit :: FlowLimit(4) -> Discard; {ticks}")).unwrap();
+    assert_eq!(one.hand_over(&mut other), Ok(2));
+    // Nothing came for 40 of its 60 seconds.
+    for (seconds, flows) in [(19, "2"), (2, "0")] {
+        other.run_for(Duration::from_secs(seconds));
+        assert_eq!(other.read("limit.flows").unwrap(), flows, "{seconds}");
+    }
 }
 
 #[test]

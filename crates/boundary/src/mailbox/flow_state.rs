@@ -6,27 +6,35 @@ use crate::limits::{
 };
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::Ipv6Addr;
 
-/// Addresses and ports of a flow over IPv4, which are the same for both directions.
+/// Addresses and ports of a flow, which are the same for both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateTuple {
     /// The protocol, as in the IP header.
     pub protocol: u8,
-    /// Addresses and ports; the identifier of ICMP echo messages at both ends.
-    pub ends: [(u32, u16); 2],
+    /// Addresses and ports; the identifier of ICMP echo messages at both ends. IPv4 addresses are mapped into IPv6.
+    pub ends: [(Ipv6Addr, u16); 2],
 }
 
 impl StateTuple {
     fn encode(self, fields: &mut Encoder) {
         let [(one, one_port), (other, other_port)] = self.ends;
         let ports = u32::from(one_port) << 16 | u32::from(other_port);
-        fields.u32(self.protocol.into()).u32(one).u32(other).u32(ports);
+        fields.u32(self.protocol.into());
+        for address in [one, other].map(Ipv6Addr::to_bits) {
+            fields.u64((address >> 64) as u64).u64(address as u64);
+        }
+        fields.u32(ports);
     }
 
     fn decode(fields: &mut Decoder) -> Result<Self, DecodeError> {
         let protocol = fields.u32()?;
         let protocol = u8::try_from(protocol).map_err(|_| DecodeError::Value(protocol.into()))?;
-        let (one, other, ports) = (fields.u32()?, fields.u32()?, fields.u32()?);
+        let mut address =
+            || Ok(Ipv6Addr::from_bits(u128::from(fields.u64()?) << 64 | u128::from(fields.u64()?)));
+        let (one, other) = (address()?, address()?);
+        let ports = fields.u32()?;
         Ok(Self { protocol, ends: [(one, (ports >> 16) as u16), (other, ports as u16)] })
     }
 }
@@ -246,7 +254,8 @@ mod tests {
     use super::*;
 
     fn tuple(port: u16) -> StateTuple {
-        StateTuple { protocol: 6, ends: [(0x0a00_0001, port), (0x0a00_0002, 80)] }
+        let inside = core::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped();
+        StateTuple { protocol: 6, ends: [(inside, port), (Ipv6Addr::LOCALHOST, 80)] }
     }
 
     fn state(port: u16) -> StateRecord {

@@ -16,7 +16,7 @@ use protocol::fabric::ServiceDefinition;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use switch::{FlowEnd, FlowTuple, PortId, Steering};
+use switch::{FlowTuple, PortId, Steering};
 
 /// The time between two attempts to hand over the flows of a range.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -66,8 +66,7 @@ fn service_of<'a>(
 }
 
 fn flow_tuple(steering: &Steering, tuple: &StateTuple) -> FlowTuple {
-    let end = |(address, port)| FlowEnd { address, port };
-    steering.flow_tuple(tuple.protocol, tuple.ends.map(end))
+    steering.flow_tuple(tuple.protocol, tuple.ends)
 }
 
 /// The hash that chooses the instance for a whole range.

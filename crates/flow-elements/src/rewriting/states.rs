@@ -149,7 +149,7 @@ fn tuple(key_fields: KeyFields, protocol: u8, key: Ip4Flow) -> FlowTuple {
         KeyFields::Ping => [key.source_port; 2],
         _ => [key.source_port, key.destination_port],
     };
-    FlowTuple::new(protocol, (key.source, ports[0]), (key.destination, ports[1]))
+    FlowTuple::ipv4(protocol, (key.source, ports[0]), (key.destination, ports[1]))
 }
 
 impl RewriterStates {
@@ -165,7 +165,7 @@ impl RewriterStates {
         let set = self.0.set();
         let set = set.borrow();
         let table = set.table(self.0.member.get(), map)?;
-        let [one, other] = tuple.ends;
+        let [one, other] = tuple.ipv4_ends()?;
         [(one, other), (other, one)].into_iter().find_map(|(source, destination)| {
             let key = Ip4Flow {
                 source: source.0,

@@ -18,7 +18,7 @@ use crate::huge_pages;
 use crate::port::PortId;
 use crate::token_bucket::Bucket;
 use flow_table::{
-    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowEnd, FlowTuple,
+    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,
     Seed,
 };
@@ -26,6 +26,7 @@ use packet::MacAddr;
 use reason::Reason;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::Ipv6Addr;
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -203,8 +204,8 @@ impl Steering {
         &mut self.chains
     }
 
-    /// The flow over IPv4 between two ends.
-    pub fn flow_tuple(&self, protocol: u8, ends: [FlowEnd; 2]) -> FlowTuple {
+    /// The flow between two ends. IPv4 addresses are mapped into IPv6.
+    pub fn flow_tuple(&self, protocol: u8, ends: [impl Into<(Ipv6Addr, u16)>; 2]) -> FlowTuple {
         FlowTuple::between(protocol, ends, self.flow_seed)
     }
 
