@@ -155,7 +155,10 @@ fn pass(daemon: &Daemon, packets: u64) {
 
 /// A daemon with a source, a sink, and a chain through a service of functions with these options.
 fn daemon(name: &str, options: &[&str]) -> Daemon {
-    let daemon = Daemon::start(name);
+    prepared(Daemon::start(name), options)
+}
+
+fn prepared(daemon: Daemon, options: &[&str]) -> Daemon {
     add_boxes(&daemon);
     let create = [&["service", "create", "nf", "--container"], options].concat();
     daemon.check(&create, 0, &["nf accepts functions for switch lan at ", "/functions/nf/socket"]);
@@ -175,7 +178,17 @@ fn port(daemon: &Daemon, name: &str) -> (u64, u64, serde_json::Value) {
 
 #[test]
 fn functions_in_c_pass_the_packets_of_a_chain() {
-    let daemon = daemon("functions", &["--faces", "in=0,out=1"]);
+    pass_functions_in_c("1");
+}
+
+#[test]
+fn functions_in_c_pass_the_packets_of_all_threads() {
+    pass_functions_in_c("2");
+}
+
+fn pass_functions_in_c(threads: &str) {
+    let daemon = Daemon::start_with(&format!("functions-{threads}"), &["--switch-threads", threads]);
+    let daemon = prepared(daemon, &["--faces", "in=0,out=1"]);
     daemon.check(&["service", "show", "nf"], 0, &["faces           in=0,out=1", "no function has joined"]);
     let (first, second) =
         (Function::join(&daemon, "bridge", "nf", &[]), Function::join(&daemon, "forward", "nf", &[]));

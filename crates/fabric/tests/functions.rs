@@ -6,7 +6,7 @@ mod support;
 use function_process::{FunctionProcess, Socket};
 use model::{
     Attachment, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits, PortRequest,
-    Ring, Sandbox, Size, SwitchName, Time,
+    Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{
     Client, Configuration, ConfigurationVersion, FabricError, ServiceDefinition, SteeringDefinition, orders,
@@ -62,10 +62,10 @@ fn chain() -> CreateChain {
 }
 
 impl TestBed {
-    /// With a service with these faces, whose functions may send to these destinations.
-    fn new(name: &str, faces: &str, destinations: &[&str]) -> Self {
-        let client = support::TestBed::new().0;
-        let bed = Self { client, socket: Socket::new(name) };
+    /// With a service with these faces, whose functions may send to these destinations, and this number of switch threads.
+    fn new(name: &str, threads: usize, faces: &str, destinations: &[&str]) -> Self {
+        let client = support::TestBed::with_threads(threads, SwitchMode::Steering).0;
+        let bed = Self { client, socket: Socket::new(&format!("{name}-{threads}")) };
         for (number, (name, text)) in
             [("source", SOURCE), ("sink", SINK), ("jail", SINK)].into_iter().enumerate()
         {
@@ -217,6 +217,15 @@ impl Drop for TestBed {
     }
 }
 
+/// Runs a test with one switch thread, and with two.
+fn with_threads(test: fn(usize)) {
+    thread::scope(|scope| {
+        for threads in [1, 2] {
+            scope.spawn(move || test(threads));
+        }
+    });
+}
+
 fn drops(reason: &str, count: u64) -> BTreeMap<String, u64> {
     BTreeMap::from([(reason.to_string(), count)])
 }
@@ -224,304 +233,324 @@ fn drops(reason: &str, count: u64) -> BTreeMap<String, u64> {
 /// Two functions share the flows; when one vanishes with packets in its ring, these are counted, and its flows continue.
 #[test]
 fn a_function_that_vanishes_loses_only_what_it_has() {
-    let bed = TestBed::new("vanish", "in=0", &[]);
-    let (mut first, mut second) = (bed.join(), bed.join());
-    assert_eq!([&first, &second].map(|there| there.welcome.instance.to_string()), ["nf-1", "nf-2"]);
-    assert_eq!(bed.up(), [true, true]);
-    bed.send(400);
-    let mut forwarded = [0, 0];
-    bed.until("packets pass", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 400);
-    for (function, count) in [&mut first, &mut second].into_iter().zip(&mut forwarded) {
-        *count = function.forward(u64::MAX, 0);
-    }
-    assert!(forwarded[0] + forwarded[1] == 400 && forwarded.iter().all(|count| *count > 50), "{forwarded:?}");
-    bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400);
-    let flows: Vec<u64> = bed.instances(0).iter().map(|instance| instance.flows).collect();
-    assert_eq!(flows.iter().sum::<u64>(), 32);
+    with_threads(|threads| {
+        let bed = TestBed::new("vanish", threads, "in=0", &[]);
+        let (mut first, mut second) = (bed.join(), bed.join());
+        assert_eq!([&first, &second].map(|there| there.welcome.instance.to_string()), ["nf-1", "nf-2"]);
+        assert_eq!(bed.up(), [true, true]);
+        bed.send(400);
+        let mut forwarded = [0, 0];
+        bed.until("packets pass", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 400);
+        for (function, count) in [&mut first, &mut second].into_iter().zip(&mut forwarded) {
+            *count = function.forward(u64::MAX, 0);
+        }
+        assert!(
+            forwarded[0] + forwarded[1] == 400 && forwarded.iter().all(|count| *count > 50),
+            "{forwarded:?}"
+        );
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400);
+        let flows: Vec<u64> = bed.instances(0).iter().map(|instance| instance.flows).collect();
+        assert_eq!(flows.iter().sum::<u64>(), 32);
 
-    // The second takes no packets any more, and vanishes with those in its ring.
-    bed.send(400);
-    bed.until("packets wait", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 800);
-    let waiting = bed.port("nf-2.0").1 - forwarded[1];
-    assert!(waiting > 50, "{waiting}");
-    let passed = first.forward(u64::MAX, 0);
-    assert_eq!(passed + waiting, 400);
-    drop(second);
-    bed.until("the switch knows", |bed| bed.up() == [true, false]);
-    bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400 + passed);
-    assert_eq!(bed.port("nf-2.0"), (forwarded[1], forwarded[1] + waiting, drops("down", waiting)));
-    let left = bed.detached(1);
-    let expected = format!("nf-2 left service nf: its process ended or left; {waiting} packets were lost");
-    assert!(left.len() == 1 && left[0].contains(&expected), "{left:?}");
+        // The second takes no packets any more, and vanishes with those in its ring.
+        bed.send(400);
+        bed.until("packets wait", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 800);
+        let waiting = bed.port("nf-2.0").1 - forwarded[1];
+        assert!(waiting > 50, "{waiting}");
+        let passed = first.forward(u64::MAX, 0);
+        assert_eq!(passed + waiting, 400);
+        drop(second);
+        bed.until("the switch knows", |bed| bed.up() == [true, false]);
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 400 + passed);
+        assert_eq!(bed.port("nf-2.0"), (forwarded[1], forwarded[1] + waiting, drops("down", waiting)));
+        let left = bed.detached(1);
+        let expected =
+            format!("nf-2 left service nf: its process ended or left; {waiting} packets were lost");
+        assert!(left.len() == 1 && left[0].contains(&expected), "{left:?}");
 
-    // All flows continue at the first.
-    bed.send(400);
-    bed.until("packets pass", |bed| bed.port("nf-1.0").1 == forwarded[0] + passed + 400);
-    assert_eq!(first.forward(u64::MAX, 0), 400);
-    bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 800 + passed);
-    let flows: Vec<u64> = bed.instances(0).iter().map(|instance| instance.flows).collect();
-    assert_eq!(flows, [32, 0]);
-    assert_eq!(bed.port("source.0"), (1200, 0, BTreeMap::new()));
-    assert_eq!(bed.port("sink.0"), (0, 800 + passed, BTreeMap::new()));
+        // All flows continue at the first.
+        bed.send(400);
+        bed.until("packets pass", |bed| bed.port("nf-1.0").1 == forwarded[0] + passed + 400);
+        assert_eq!(first.forward(u64::MAX, 0), 400);
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 800 + passed);
+        let flows: Vec<u64> = bed.instances(0).iter().map(|instance| instance.flows).collect();
+        assert_eq!(flows, [32, 0]);
+        assert_eq!(bed.port("source.0"), (1200, 0, BTreeMap::new()));
+        assert_eq!(bed.port("sink.0"), (0, 800 + passed, BTreeMap::new()));
 
-    // The next function takes the number that is free, with memory of its own.
-    let third = bed.join();
-    assert_eq!((third.welcome.instance.as_str(), bed.up()), ("nf-2", vec![true, true]));
-    assert_ne!(third.file_number(), first.file_number());
-    bed.check_account();
-    // Without any function, packets are lost where they would enter.
-    drop((first, third));
-    bed.until("the switch knows", |bed| bed.up() == [false, false]);
-    bed.send(10);
-    bed.until("packets are lost", |bed| bed.port("source.0").2 == drops("no_instance", 10));
-    bed.check_account();
+        // The next function takes the number that is free, with memory of its own.
+        let third = bed.join();
+        assert_eq!((third.welcome.instance.as_str(), bed.up()), ("nf-2", vec![true, true]));
+        assert_ne!(third.file_number(), first.file_number());
+        bed.check_account();
+        // Without any function, packets are lost where they would enter.
+        drop((first, third));
+        bed.until("the switch knows", |bed| bed.up() == [false, false]);
+        bed.send(10);
+        bed.until("packets are lost", |bed| bed.port("source.0").2 == drops("no_instance", 10));
+        bed.check_account();
+    });
 }
 
 /// What a connection says first, and how it ends.
 #[test]
 fn only_functions_that_register_rightly_are_accepted() {
-    let bed = TestBed::new("refuse", "in=0", &[]);
-    let register = |version, token: &[u8; TOKEN_BYTES], slots| {
-        FromFunction::Register { version, slots, token: *token }.encode()
-    };
-    let good = register(VERSION, TOKEN, 64);
-    let mut long = good.clone();
-    long.resize(MAX_MESSAGE + 1, 0);
-    let mut wrong_length = good.clone();
-    wrong_length[4] += 1;
-    let counters = FromFunction::Counters(vec![("x".into(), 1)]).encode();
-    let other = [b'0'; TOKEN_BYTES];
-    for (message, reason) in [
-        (register(VERSION, &other, 0), RefusedReason::Token),
-        (register(VERSION + 1, TOKEN, 0), RefusedReason::Version),
-        (register(VERSION, TOKEN, 63), RefusedReason::Malformed),
-        (register(VERSION, TOKEN, u16::MAX), RefusedReason::Malformed),
-        (good[..good.len() - 1].to_vec(), RefusedReason::Malformed),
-        (good[..3].to_vec(), RefusedReason::Malformed),
-        (long, RefusedReason::Malformed),
-        (wrong_length, RefusedReason::Malformed),
-        (counters.clone(), RefusedReason::Malformed),
-        (vec![0xff; 100], RefusedReason::Malformed),
-    ] {
+    with_threads(|threads| {
+        let bed = TestBed::new("refuse", threads, "in=0", &[]);
+        let register = |version, token: &[u8; TOKEN_BYTES], slots| {
+            FromFunction::Register { version, slots, token: *token }.encode()
+        };
+        let good = register(VERSION, TOKEN, 64);
+        let mut long = good.clone();
+        long.resize(MAX_MESSAGE + 1, 0);
+        let mut wrong_length = good.clone();
+        wrong_length[4] += 1;
+        let counters = FromFunction::Counters(vec![("x".into(), 1)]).encode();
+        let other = [b'0'; TOKEN_BYTES];
+        for (message, reason) in [
+            (register(VERSION, &other, 0), RefusedReason::Token),
+            (register(VERSION + 1, TOKEN, 0), RefusedReason::Version),
+            (register(VERSION, TOKEN, 63), RefusedReason::Malformed),
+            (register(VERSION, TOKEN, u16::MAX), RefusedReason::Malformed),
+            (good[..good.len() - 1].to_vec(), RefusedReason::Malformed),
+            (good[..3].to_vec(), RefusedReason::Malformed),
+            (long, RefusedReason::Malformed),
+            (wrong_length, RefusedReason::Malformed),
+            (counters.clone(), RefusedReason::Malformed),
+            (vec![0xff; 100], RefusedReason::Malformed),
+        ] {
+            let connection = bed.socket.connect();
+            connection.send(&message);
+            assert_eq!(connection.receive(), Some(ToFunction::Refused(reason)));
+            assert_eq!(connection.receive(), None, "the connection is closed");
+        }
+        // Descriptors that come with a message are closed.
         let connection = bed.socket.connect();
-        connection.send(&message);
-        assert_eq!(connection.receive(), Some(ToFunction::Refused(reason)));
-        assert_eq!(connection.receive(), None, "the connection is closed");
-    }
-    // Descriptors that come with a message are closed.
-    let connection = bed.socket.connect();
-    connection.send_with_descriptor(&good);
-    assert!(matches!(connection.receive(), Some(ToFunction::Welcome(_))));
-    assert_eq!(bed.up(), [true]);
-    drop(connection);
-    bed.until("it is gone", |bed| bed.up() == [false]);
-    // A second registration, and a message that is none.
-    for message in [good.clone(), counters[..9].to_vec()] {
-        let mut function = bed.join();
-        assert_eq!(function.welcome.instance.as_str(), "nf-1");
-        function.send(&message);
-        assert_eq!(function.receive(), Some(ToFunction::Refused(RefusedReason::Malformed)));
+        connection.send_with_descriptor(&good);
+        assert!(matches!(connection.receive(), Some(ToFunction::Welcome(_))));
+        assert_eq!(bed.up(), [true]);
+        drop(connection);
         bed.until("it is gone", |bed| bed.up() == [false]);
-        function.forward(1, 0);
-    }
-    // Those that say nothing keep nobody else out for long, and are closed.
-    let silent: Vec<_> = (0..64).map(|_| bed.socket.connect()).collect();
-    let late = silent.iter().filter_map(|connection| connection.receive());
-    assert!(late.eq(vec![ToFunction::Refused(RefusedReason::Late); 32]));
-    let function = bed.join();
-    assert_eq!((function.welcome.instance.as_str(), bed.up()), ("nf-1", vec![true]));
-    // Orders that are wrong.
-    assert!(matches!(bed.serve("other"), Err(FabricError::Flow(_))));
-    let order = orders::ServeFunctions {
-        switch: lan(),
-        service: "nf".parse().unwrap(),
-        token: ByteBuf::from(TOKEN.to_vec()),
-    };
-    assert_eq!(bed.client.ask(order.clone()), Err(FabricError::NoDevice));
-    let refused = |order: orders::ServeFunctions, descriptor: &dyn AsFd| {
-        matches!(bed.client.ask_with(order, &[descriptor.as_fd()]), Err(FabricError::Device(_)))
-    };
-    assert!(refused(order.clone(), &std::fs::File::open("/dev/null").unwrap()));
-    assert!(refused(order.clone(), &std::os::unix::net::UnixStream::pair().unwrap().0));
-    let short = orders::ServeFunctions { token: ByteBuf::from(vec![b'0'; 31]), ..order };
-    assert!(refused(short, &bed.socket.listener()));
+        // A second registration, and a message that is none.
+        for message in [good.clone(), counters[..9].to_vec()] {
+            let mut function = bed.join();
+            assert_eq!(function.welcome.instance.as_str(), "nf-1");
+            function.send(&message);
+            assert_eq!(function.receive(), Some(ToFunction::Refused(RefusedReason::Malformed)));
+            bed.until("it is gone", |bed| bed.up() == [false]);
+            function.forward(1, 0);
+        }
+        // Those that say nothing keep nobody else out for long, and are closed.
+        let silent: Vec<_> = (0..64).map(|_| bed.socket.connect()).collect();
+        let late = silent.iter().filter_map(|connection| connection.receive());
+        assert!(late.eq(vec![ToFunction::Refused(RefusedReason::Late); 32]));
+        let function = bed.join();
+        assert_eq!((function.welcome.instance.as_str(), bed.up()), ("nf-1", vec![true]));
+        // Orders that are wrong.
+        assert!(matches!(bed.serve("other"), Err(FabricError::Flow(_))));
+        let order = orders::ServeFunctions {
+            switch: lan(),
+            service: "nf".parse().unwrap(),
+            token: ByteBuf::from(TOKEN.to_vec()),
+        };
+        assert_eq!(bed.client.ask(order.clone()), Err(FabricError::NoDevice));
+        let refused = |order: orders::ServeFunctions, descriptor: &dyn AsFd| {
+            matches!(bed.client.ask_with(order, &[descriptor.as_fd()]), Err(FabricError::Device(_)))
+        };
+        assert!(refused(order.clone(), &std::fs::File::open("/dev/null").unwrap()));
+        assert!(refused(order.clone(), &std::os::unix::net::UnixStream::pair().unwrap().0));
+        let short = orders::ServeFunctions { token: ByteBuf::from(vec![b'0'; 31]), ..order };
+        assert!(refused(short, &bed.socket.listener()));
+    });
 }
 
 /// The function answers with destinations, some of which it may not use.
 #[test]
 fn answers_are_checked_against_the_rights_of_the_service() {
-    let bed = TestBed::new("answers", "in=0", &["port:jail.0"]);
-    let mut function = bed.join();
-    assert_eq!(function.welcome.destinations, ["port:jail.0".parse().unwrap()]);
-    bed.send(100);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 == 100);
-    use boundary::Answer::{Drop, LookUp, Next, Port, Service};
-    let answers = [(Next, 10), (Port(0), 20), (Port(1), 5), (Service(0), 5), (Drop, 30), (LookUp, 30)];
-    for (answer, count) in answers {
-        assert_eq!(function.forward(count, answer.to_meta()), count);
-    }
-    // Those that were overruled go on in the chain. No flow concerns those that are looked up, so they go on behind the service.
-    bed.until("packets leave", |bed| bed.read("sink", "got.count") == 10 + 5 + 5 + 30);
-    bed.until("packets leave", |bed| bed.read("jail", "got.count") == 20);
-    bed.until("packets are dropped", |bed| bed.port("nf-1.0") == (100, 100, drops("function_drop", 30)));
-    assert_eq!(bed.instances(0)[0].overruled, 10);
-    bed.check_account();
+    with_threads(|threads| {
+        let bed = TestBed::new("answers", threads, "in=0", &["port:jail.0"]);
+        let mut function = bed.join();
+        assert_eq!(function.welcome.destinations, ["port:jail.0".parse().unwrap()]);
+        bed.send(100);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 == 100);
+        use boundary::Answer::{Drop, LookUp, Next, Port, Service};
+        let answers = [(Next, 10), (Port(0), 20), (Port(1), 5), (Service(0), 5), (Drop, 30), (LookUp, 30)];
+        for (answer, count) in answers {
+            assert_eq!(function.forward(count, answer.to_meta()), count);
+        }
+        // Those that were overruled go on in the chain. No flow concerns those that are looked up, so they go on behind the service.
+        bed.until("packets leave", |bed| bed.read("sink", "got.count") == 10 + 5 + 5 + 30);
+        bed.until("packets leave", |bed| bed.read("jail", "got.count") == 20);
+        bed.until("packets are dropped", |bed| bed.port("nf-1.0") == (100, 100, drops("function_drop", 30)));
+        assert_eq!(bed.instances(0)[0].overruled, 10);
+        bed.check_account();
+    });
 }
 
 /// Descriptors outside of the region are counted; an index that cannot be ends the membership, and nothing else.
 #[test]
 fn descriptors_that_lie_are_counted() {
-    let bed = TestBed::new("lies", "in=0", &[]);
-    let mut function = bed.join();
-    bed.send(10);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 == 10);
-    assert_eq!(function.forward(10, 0), 10);
-    let lies = [u64::MAX, 0xfffff, 2040 << 20 | 60 << 32, 2049 << 32];
-    for lie in lies {
-        function.push_raw(lie);
-    }
-    function.publish();
-    bed.until("the lies are counted", |bed| bed.port("nf-1.0") == (10, 10, drops("faulty", 4)));
-    assert_eq!(bed.up(), [true]);
-    // A buffer that it was not given is a packet that it made: it has no identity, but is no danger.
-    function.push_raw(1000 | 60 << 32);
-    function.publish();
-    bed.until("it is looked up", |bed| bed.port("nf-1.0").0 == 11);
-    // The index of the ring from the function, far ahead.
-    function.write_index(1 << 20);
-    bed.until("it is taken out", |bed| bed.up() == [false]);
-    assert_eq!(function.receive(), None);
-    let left = bed.detached(1);
-    assert!(left.iter().any(|text| text.contains("violated the ring protocol")), "{left:?}");
-    // The next one has the number, and counters that go on.
-    let mut next = bed.join();
-    assert_eq!(next.welcome.instance.as_str(), "nf-1");
-    let before = bed.port("nf-1.0").1;
-    bed.send(10);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 == before + 10);
-    assert_eq!(next.forward(10, 0), 10);
-    bed.check_account();
+    with_threads(|threads| {
+        let bed = TestBed::new("lies", threads, "in=0", &[]);
+        let mut function = bed.join();
+        bed.send(10);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 == 10);
+        assert_eq!(function.forward(10, 0), 10);
+        let lies = [u64::MAX, 0xfffff, 2040 << 20 | 60 << 32, 2049 << 32];
+        for lie in lies {
+            function.push_raw(lie);
+        }
+        function.publish();
+        bed.until("the lies are counted", |bed| bed.port("nf-1.0") == (10, 10, drops("faulty", 4)));
+        assert_eq!(bed.up(), [true]);
+        // A buffer that it was not given is a packet that it made: it has no identity, but is no danger.
+        function.push_raw(1000 | 60 << 32);
+        function.publish();
+        bed.until("it is looked up", |bed| bed.port("nf-1.0").0 == 11);
+        // The index of the ring from the function, far ahead.
+        function.write_index(1 << 20);
+        bed.until("it is taken out", |bed| bed.up() == [false]);
+        assert_eq!(function.receive(), None);
+        let left = bed.detached(1);
+        assert!(left.iter().any(|text| text.contains("violated the ring protocol")), "{left:?}");
+        // The next one has the number, and counters that go on.
+        let mut next = bed.join();
+        assert_eq!(next.welcome.instance.as_str(), "nf-1");
+        let before = bed.port("nf-1.0").1;
+        bed.send(10);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 == before + 10);
+        assert_eq!(next.forward(10, 0), 10);
+        bed.check_account();
+    });
 }
 
 /// A function that takes no packets is taken out, and its flows continue elsewhere.
 #[test]
 fn a_silent_function_is_taken_out() {
-    let bed = TestBed::new("silent", "in=0", &[]);
-    let (mut works, silent) = (bed.join(), bed.join());
-    bed.send(200);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 200);
-    let waiting = bed.port("nf-2.0").1;
-    assert_eq!(works.forward(u64::MAX, 0), 200 - waiting);
-    bed.until("it is taken out", |bed| bed.up() == [true, false]);
-    assert_eq!(bed.port("nf-2.0"), (0, waiting, drops("down", waiting)));
-    assert_eq!(silent.receive(), None);
-    let left = bed.detached(1);
-    assert!(left[0].contains("nf-2 left service nf: it took no packets for 2 s"), "{left:?}");
-    // One without work is not silent.
-    bed.send(50);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 == 250 - waiting);
-    assert_eq!(works.forward(u64::MAX, 0), 50);
-    bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 250 - waiting);
-    bed.check_account();
+    with_threads(|threads| {
+        let bed = TestBed::new("silent", threads, "in=0", &[]);
+        let (mut works, silent) = (bed.join(), bed.join());
+        bed.send(200);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 200);
+        let waiting = bed.port("nf-2.0").1;
+        assert_eq!(works.forward(u64::MAX, 0), 200 - waiting);
+        bed.until("it is taken out", |bed| bed.up() == [true, false]);
+        assert_eq!(bed.port("nf-2.0"), (0, waiting, drops("down", waiting)));
+        assert_eq!(silent.receive(), None);
+        let left = bed.detached(1);
+        assert!(left[0].contains("nf-2 left service nf: it took no packets for 2 s"), "{left:?}");
+        // One without work is not silent.
+        bed.send(50);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 == 250 - waiting);
+        assert_eq!(works.forward(u64::MAX, 0), 50);
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 250 - waiting);
+        bed.check_account();
+    });
 }
 
 /// A service with two faces, whose functions are told apart from boxes; changes of the service end memberships.
 #[test]
 fn a_service_that_changes_lets_its_functions_go() {
-    let bed = TestBed::new("changes", "in=0,out=1", &[]);
-    let mut function = bed.join();
-    assert_eq!(function.welcome.faces.len(), 2);
-    bed.send(10);
-    bed.until("packets come", |bed| bed.port("nf-1.0").1 == 10);
-    assert_eq!(function.forward_across(10), 10);
-    bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 10);
-    assert_eq!(
-        (bed.port("nf-1.0"), bed.port("nf-1.1")),
-        ((0, 10, BTreeMap::new()), (10, 0, BTreeMap::new()))
-    );
-    // What does not concern it leaves it there.
-    bed.steer(vec![service("nf", "in=0,out=1", &[]), service("other", "in=0", &[])]).unwrap();
-    assert_eq!(bed.up(), [true]);
-    // It knows destinations by their places.
-    bed.steer(vec![service("nf", "in=0,out=1", &["other"]), service("other", "in=0", &[])]).unwrap();
-    assert_eq!(function.receive(), None);
-    assert_eq!(bed.instances(0), []);
-    let function = bed.join();
-    assert_eq!((function.welcome.instance.as_str(), bed.up()), ("nf-1", vec![true]));
-    bed.steer(Vec::new()).unwrap();
-    assert_eq!(function.receive(), None);
-    let ports = bed.client.ask(orders::Ports { switch: lan() }).unwrap();
-    assert_eq!(ports.len(), 3, "its ports went with it: {ports:?}");
-    // The socket of a service that is gone is closed.
-    bed.until("the socket is closed", |bed| bed.socket.try_connect().is_none());
+    with_threads(|threads| {
+        let bed = TestBed::new("changes", threads, "in=0,out=1", &[]);
+        let mut function = bed.join();
+        assert_eq!(function.welcome.faces.len(), 2);
+        bed.send(10);
+        bed.until("packets come", |bed| bed.port("nf-1.0").1 == 10);
+        assert_eq!(function.forward_across(10), 10);
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 10);
+        assert_eq!(
+            (bed.port("nf-1.0"), bed.port("nf-1.1")),
+            ((0, 10, BTreeMap::new()), (10, 0, BTreeMap::new()))
+        );
+        // What does not concern it leaves it there.
+        bed.steer(vec![service("nf", "in=0,out=1", &[]), service("other", "in=0", &[])]).unwrap();
+        assert_eq!(bed.up(), [true]);
+        // It knows destinations by their places.
+        bed.steer(vec![service("nf", "in=0,out=1", &["other"]), service("other", "in=0", &[])]).unwrap();
+        assert_eq!(function.receive(), None);
+        assert_eq!(bed.instances(0), []);
+        let function = bed.join();
+        assert_eq!((function.welcome.instance.as_str(), bed.up()), ("nf-1", vec![true]));
+        bed.steer(Vec::new()).unwrap();
+        assert_eq!(function.receive(), None);
+        let ports = bed.client.ask(orders::Ports { switch: lan() }).unwrap();
+        assert_eq!(ports.len(), 3, "its ports went with it: {ports:?}");
+        // The socket of a service that is gone is closed.
+        bed.until("the socket is closed", |bed| bed.socket.try_connect().is_none());
+    });
 }
 
 /// No more functions join than the service has places.
 #[test]
 fn a_service_has_a_number_of_places() {
-    let bed = TestBed::new("places", "in=0", &[]);
-    let with = |places| vec![ServiceDefinition { places: Some(places), ..service("nf", "in=0", &[]) }];
-    bed.steer(with(2)).unwrap();
-    let refused = || {
-        let connection = bed.socket.connect();
-        connection.send(&FromFunction::Register { version: VERSION, slots: 64, token: *TOKEN }.encode());
-        connection.receive() == Some(ToFunction::Refused(RefusedReason::Full))
-    };
-    let (first, second) = (bed.join(), bed.join());
-    assert_eq!(bed.up(), [true, true]);
-    assert!(refused() && refused());
-    assert_eq!(bed.up(), [true, true]);
-    // One that leaves makes room.
-    drop(first);
-    bed.until("it is gone", |bed| bed.up() == [false, true]);
-    let first = bed.join();
-    assert_eq!((first.welcome.instance.as_str(), refused()), ("nf-1", true));
-    // With fewer places all join again, as far as there is room.
-    bed.steer(with(1)).unwrap();
-    for function in [first, second] {
-        assert_eq!(function.receive(), None);
-    }
-    let _only = bed.join();
-    assert!(refused());
-    assert_eq!(bed.up(), [true]);
+    with_threads(|threads| {
+        let bed = TestBed::new("places", threads, "in=0", &[]);
+        let with = |places| vec![ServiceDefinition { places: Some(places), ..service("nf", "in=0", &[]) }];
+        bed.steer(with(2)).unwrap();
+        let refused = || {
+            let connection = bed.socket.connect();
+            connection.send(&FromFunction::Register { version: VERSION, slots: 64, token: *TOKEN }.encode());
+            connection.receive() == Some(ToFunction::Refused(RefusedReason::Full))
+        };
+        let (first, second) = (bed.join(), bed.join());
+        assert_eq!(bed.up(), [true, true]);
+        assert!(refused() && refused());
+        assert_eq!(bed.up(), [true, true]);
+        // One that leaves makes room.
+        drop(first);
+        bed.until("it is gone", |bed| bed.up() == [false, true]);
+        let first = bed.join();
+        assert_eq!((first.welcome.instance.as_str(), refused()), ("nf-1", true));
+        // With fewer places all join again, as far as there is room.
+        bed.steer(with(1)).unwrap();
+        for function in [first, second] {
+            assert_eq!(function.receive(), None);
+        }
+        let _only = bed.join();
+        assert!(refused());
+        assert_eq!(bed.up(), [true]);
+    });
 }
 
 /// Counters are shown, and messages reach the functions of a service that may be sent to.
 #[test]
 fn functions_publish_counters_and_send_messages() {
-    let bed = TestBed::new("messages", "in=0", &[]);
-    let both = vec![service("nf", "in=0", &["other", "port:sink.0"]), service("other", "in=0", &[])];
-    bed.steer(both).unwrap();
-    let (sender, one) = (bed.join(), {
-        bed.serve("other").unwrap();
-        bed.socket.connect().register(TOKEN, 0).unwrap()
+    with_threads(|threads| {
+        let bed = TestBed::new("messages", threads, "in=0", &[]);
+        let both = vec![service("nf", "in=0", &["other", "port:sink.0"]), service("other", "in=0", &[])];
+        bed.steer(both).unwrap();
+        let (sender, one) = (bed.join(), {
+            bed.serve("other").unwrap();
+            bed.socket.connect().register(TOKEN, 0).unwrap()
+        });
+        assert_eq!((sender.welcome.instance.as_str(), one.welcome.instance.as_str()), ("nf-1", "other-1"));
+        sender.send(&FromFunction::Counters(vec![("seen".into(), 7), ("lost".into(), 1)]).encode());
+        let expected = BTreeMap::from([("lost".to_string(), 1), ("seen".to_string(), 7)]);
+        bed.until("they are shown", |bed| bed.instances(0)[0].counters == expected);
+        let message =
+            |destination, payload: &[u8]| FromFunction::Message { destination, payload: payload.into() };
+        // To a port, to what is not there, and to the service.
+        for destination in [1, 2, u16::MAX, 0] {
+            sender.send(&message(destination, b"hello").encode());
+        }
+        let from = "nf".parse().unwrap();
+        assert_eq!(one.receive(), Some(ToFunction::Message { from, payload: b"hello".to_vec() }));
+        // It may not send to anyone.
+        one.send(&message(0, b"back").encode());
+        // One that does not read keeps no one waiting; what it has no room for is counted.
+        for number in 0..3000u32 {
+            sender.send(&message(0, &number.to_le_bytes().repeat(1000)).encode());
+        }
+        drop(sender);
+        bed.until("it is gone", |bed| bed.up() == [false]);
+        let left = bed.detached(1);
+        assert!(left[0].contains("messages were lost"), "{left:?}");
+        let mut received = 0;
+        while received < 3000 && one.receive_now().is_some() {
+            received += 1;
+        }
+        let lost = left[0].split("; ").nth(1).unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
+        assert_eq!(received + lost, 3003, "{}", left[0]);
     });
-    assert_eq!((sender.welcome.instance.as_str(), one.welcome.instance.as_str()), ("nf-1", "other-1"));
-    sender.send(&FromFunction::Counters(vec![("seen".into(), 7), ("lost".into(), 1)]).encode());
-    let expected = BTreeMap::from([("lost".to_string(), 1), ("seen".to_string(), 7)]);
-    bed.until("they are shown", |bed| bed.instances(0)[0].counters == expected);
-    let message =
-        |destination, payload: &[u8]| FromFunction::Message { destination, payload: payload.into() };
-    // To a port, to what is not there, and to the service.
-    for destination in [1, 2, u16::MAX, 0] {
-        sender.send(&message(destination, b"hello").encode());
-    }
-    let from = "nf".parse().unwrap();
-    assert_eq!(one.receive(), Some(ToFunction::Message { from, payload: b"hello".to_vec() }));
-    // It may not send to anyone.
-    one.send(&message(0, b"back").encode());
-    // One that does not read keeps no one waiting; what it has no room for is counted.
-    for number in 0..3000u32 {
-        sender.send(&message(0, &number.to_le_bytes().repeat(1000)).encode());
-    }
-    drop(sender);
-    bed.until("it is gone", |bed| bed.up() == [false]);
-    let left = bed.detached(1);
-    assert!(left[0].contains("messages were lost"), "{left:?}");
-    let mut received = 0;
-    while received < 3000 && one.receive_now().is_some() {
-        received += 1;
-    }
-    let lost = left[0].split("; ").nth(1).unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
-    assert_eq!(received + lost, 3003, "{}", left[0]);
 }

@@ -6,7 +6,7 @@ use model::{
     AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, CreateSwitch, FlowOutput, HandoverPhase,
     Limits, PortDriver, PortName, SwitchMode, SwitchName,
 };
-use protocol::fabric::{FabricError, FlowDefinition, PortStats, ServiceDefinition, orders};
+use protocol::fabric::{FabricError, FlowDefinition, PortStats, orders};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use support::{TestBed, chain, lan, service};
@@ -266,8 +266,6 @@ fn refused(result: Result<(), FabricError>, what: &str) {
 #[test]
 fn what_threads_cannot_share_is_refused() {
     let bed = TestBed::with_threads(2, SwitchMode::Steering);
-    let functions = ServiceDefinition { places: Some(1), ..service("nf", "in=0", &[], &[]) };
-    refused(bed.steer(vec![functions], Vec::new()), "a service for functions");
     let definition = CreateSwitch {
         mode: SwitchMode::Steering,
         controllers: vec!["tcp:127.0.0.1:6653".parse().unwrap()],

@@ -39,6 +39,8 @@ pub(crate) struct DriverSlot {
     pub(crate) driver: Box<dyn Driver>,
     /// The shard of the switch that drives the port, if it is another one.
     owner: Option<usize>,
+    /// Whether the other shards of the switch send to the port through this one.
+    serves_others: bool,
     pub(crate) cost: PortCost,
     /// Frames that came from the driver, and that it accepted.
     came: u64,
@@ -59,6 +61,8 @@ pub struct SwitchRunner<F> {
     made: MadeFrames,
     /// Ports that had little room left when something was last sent to them.
     crowded: Vec<PortId>,
+    /// Ports that other shards drive, and that have little room left there.
+    crowded_elsewhere: Vec<PortId>,
     /// An eventfd that wakes the runner.
     wake_event: OwnedFd,
     pub(crate) start: Instant,
@@ -90,6 +94,7 @@ impl<F: Forward> SwitchRunner<F> {
             plan: ForwardingPlan::default(),
             made: MadeFrames::default(),
             crowded: Vec::new(),
+            crowded_elsewhere: Vec::new(),
             wake_event,
             start: Instant::now(),
             exchange: None,
@@ -128,6 +133,7 @@ impl<F: Forward> SwitchRunner<F> {
             *slot = Some(DriverSlot {
                 driver,
                 owner,
+                serves_others: false,
                 cost: PortCost::default(),
                 came: 0,
                 went: 0,
@@ -143,8 +149,16 @@ impl<F: Forward> SwitchRunner<F> {
         self.slots.get(usize::from(port.0))?.as_ref()?.owner
     }
 
+    /// Notes whether the other shards of the switch send to a port through this one.
+    pub(crate) fn set_serves_others(&mut self, port: PortId, serves_others: bool) {
+        if let Some(slot) = self.slots.get_mut(usize::from(port.0)).and_then(Option::as_mut) {
+            slot.serves_others = serves_others;
+        }
+    }
+
     /// Notes that the shard which drives a port has a driver that works.
     pub(crate) fn resume_port(&mut self, port: PortId) {
+        self.crowded_elsewhere.retain(|other| *other != port);
         self.switch.forward_mut().resume_port(port);
     }
 
@@ -188,6 +202,7 @@ impl<F: Forward> SwitchRunner<F> {
 
     /// Removes a port and its driver. Returns its final counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
+        self.crowded_elsewhere.retain(|other| *other != port);
         self.slots.get_mut(usize::from(port.0))?.take()?;
         self.switch.remove_port(port)
     }
@@ -310,27 +325,55 @@ impl<F: Forward> SwitchRunner<F> {
         for link in self.links.iter_mut().flatten() {
             moved += link.step();
         }
+        self.announce();
+        moved
+    }
+
+    /// Tells the other shards what they have to know.
+    pub(crate) fn announce(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             self.switch.forward_mut().take_news(&mut exchange.news);
             exchange.announce();
         }
-        moved
     }
 
     /// Finds out which of the ports that had little room have more now.
     fn look_for_room(&mut self) {
-        let Self { crowded, slots, switch, exchange, .. } = self;
+        let Self { crowded, crowded_elsewhere, slots, switch, exchange, .. } = self;
         crowded.retain(|port| {
-            let is_crowded =
-                running_slot(slots, *port).is_some_and(|slot| match (slot.owner, &mut *exchange) {
-                    (Some(owner), Some(exchange)) => exchange.is_crowded(owner),
-                    _ => slot.driver.is_crowded(),
-                });
+            let slot = slots.get_mut(usize::from(port.0)).and_then(Option::as_mut);
+            let serves_others = slot.as_ref().is_some_and(|slot| slot.serves_others);
+            let slot = slot.filter(|slot| slot.down.is_none());
+            let is_crowded = slot.is_some_and(|slot| match (slot.owner, &mut *exchange) {
+                (Some(owner), Some(exchange)) => exchange.is_crowded(owner),
+                _ => slot.driver.is_crowded(),
+            });
             if !is_crowded {
-                switch.forward_mut().set_crowded(*port, false);
+                if let Some(exchange) = exchange.as_mut().filter(|_| serves_others) {
+                    exchange.crowding.push((*port, false));
+                }
+                if !crowded_elsewhere.contains(port) {
+                    switch.forward_mut().set_crowded(*port, false);
+                }
             }
             is_crowded
         });
+    }
+
+    /// Notes that a port has little room left after frames of other shards were sent to it.
+    pub(crate) fn note_crowded_by_others(&mut self, port: PortId) {
+        note_crowded(&mut self.switch, &mut self.crowded, self.exchange.as_deref_mut(), port);
+    }
+
+    /// Notes whether a port has little room left at the shard that drives it.
+    pub(crate) fn note_crowded_elsewhere(&mut self, port: PortId, is_crowded: bool) {
+        self.crowded_elsewhere.retain(|other| *other != port);
+        if is_crowded {
+            self.crowded_elsewhere.push(port);
+        }
+        if is_crowded || !self.crowded.contains(&port) {
+            self.switch.forward_mut().set_crowded(port, is_crowded);
+        }
     }
 
     /// Receives one batch from a port and sends it to its destinations. Returns the number of frames received.
@@ -403,9 +446,8 @@ impl<F: Forward> SwitchRunner<F> {
             if let (Some(owner), Some(exchange)) = (target.owner, &mut self.exchange) {
                 self.batch.complete(frames);
                 send_elsewhere(&mut self.switch, exchange, owner, *to, &self.batch, frames);
-                if exchange.is_crowded(owner) && !self.crowded.contains(to) {
-                    self.crowded.push(*to);
-                    self.switch.forward_mut().set_crowded(*to, true);
+                if exchange.is_crowded(owner) {
+                    note_crowded(&mut self.switch, &mut self.crowded, None, *to);
                 }
                 continue;
             }
@@ -417,9 +459,9 @@ impl<F: Forward> SwitchRunner<F> {
             } else {
                 target.driver.send_split(&mut self.batch, frames)
             };
-            if sent.as_ref().is_ok_and(|sent| sent.is_crowded) && !self.crowded.contains(to) {
-                self.crowded.push(*to);
-                self.switch.forward_mut().set_crowded(*to, true);
+            if sent.as_ref().is_ok_and(|sent| sent.is_crowded) {
+                let told = self.exchange.as_deref_mut().filter(|_| target.serves_others);
+                note_crowded(&mut self.switch, &mut self.crowded, told, *to);
             }
             let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
             if count < frames.len() {
@@ -634,6 +676,21 @@ fn send_elsewhere<F: Forward>(
     if let Some(lost) = frames.get(sent..).filter(|lost| !lost.is_empty()) {
         switch.lost(to, Reason::THREAD_FULL, lost.len() as u64);
         lost_on_the_way(switch, batch, lost);
+    }
+}
+
+/// Notes that a port has little room left, for the method and for the shards that send to it through this one.
+#[cold]
+fn note_crowded<F: Forward>(
+    switch: &mut Switch<F>,
+    crowded: &mut Vec<PortId>,
+    told: Option<&mut Exchange>,
+    port: PortId,
+) {
+    if !crowded.contains(&port) {
+        crowded.push(port);
+        switch.forward_mut().set_crowded(port, true);
+        told.into_iter().for_each(|exchange| exchange.crowding.push((port, true)));
     }
 }
 

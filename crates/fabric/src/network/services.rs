@@ -102,15 +102,6 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Checks that nothing is defined that switch threads would have to share.
-fn check_for_threads(definition: &SteeringDefinition) -> Result<(), OperationError> {
-    let SteeringDefinition { services, .. } = definition;
-    if services.iter().any(|service| service.places.is_some()) {
-        return Err(PortError::Threads("a service for functions in processes of their own").into());
-    }
-    Ok(())
-}
-
 /// Whether no two ranges have a port in common.
 fn are_disjoint(ranges: impl Iterator<Item = AddressRange>) -> bool {
     let mut ranges: Vec<AddressRange> = ranges.collect();
@@ -234,9 +225,6 @@ impl Network {
         mut definition: SteeringDefinition,
     ) -> Result<(), OperationError> {
         check(&definition)?;
-        if self.thread_count() > 1 {
-            check_for_threads(&definition)?;
-        }
         let (record, runner) = self.record_and_runner(switch)?;
         let mut all = all_steering(switch, runner)?;
         let gone = fill_in(record, &mut definition);

@@ -273,8 +273,17 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let captures = Captures::default();
         let drivers = captured(new.drivers, &captures);
+        // The ports of a function have one doorbell, so one thread drives all of them.
+        let of_box = |driver: &PortDriver| match driver {
+            PortDriver::Box { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        let name = of_box(&new.definition.driver);
+        let mut others = record.ports.values();
+        let beside = others.find(|entry| name.is_some() && of_box(&entry.definition.driver) == name);
+        let beside = beside.map(|entry| entry.id);
         let id = runner
-            .add_port(drivers, &settings(&new.definition.limits, new.mac))
+            .add_port_beside(drivers, &settings(&new.definition.limits, new.mac), beside)
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let name = new.definition.name.clone();
         let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied };

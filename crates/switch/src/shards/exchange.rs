@@ -62,7 +62,15 @@ pub(crate) enum Message {
     Deliver(PortId),
     /// The frames are addresses that were learned at this port.
     Learned(PortId),
+    /// The frame says whether this port, which the sender drives, has little room left.
+    Crowded(PortId),
+    /// The tags are those of frames that were lost on the way to a function; the frames say how many of each.
+    Lost,
 }
+
+/// Tags of lost frames that wait for their shard, each with its number. What is beyond counts for the last of them, so that a
+/// shard that is busy costs a bounded memory.
+const MAX_LOST: usize = 4096;
 
 impl Message {
     /// The number of a buffer in a descriptor has 20 bits, of which a buffer of a ring needs none: its slot says which it is.
@@ -72,6 +80,8 @@ impl Message {
             Self::Deliver(port) => (1, port),
             Self::Learned(port) => (2, port),
             Self::Translated(port) => (3, port),
+            Self::Crowded(port) => (4, port),
+            Self::Lost => (5, PortId(0)),
         };
         kind << 16 | u32::from(port)
     }
@@ -82,7 +92,9 @@ impl Message {
             0 => Self::Received(port),
             1 => Self::Deliver(port),
             2 => Self::Learned(port),
-            _ => Self::Translated(port),
+            3 => Self::Translated(port),
+            4 => Self::Crowded(port),
+            _ => Self::Lost,
         }
     }
 }
@@ -188,6 +200,10 @@ pub(crate) struct Exchange {
     inboxes: Vec<Option<Inbox>>,
     /// Addresses that other shards were not told of yet.
     pub(crate) news: Vec<(MacAddr, PortId)>,
+    /// Ports that this shard drives for all, and that began or ceased to have little room, which others were not told yet.
+    pub(crate) crowding: Vec<(PortId, bool)>,
+    /// Tags of frames that were lost here and whose records other shards have, each with the number of frames.
+    lost: Vec<(u64, u32)>,
     /// Scratch memory: the frames of a batch that belong to each shard.
     pub(crate) parts: Vec<Vec<u32>>,
 }
@@ -205,6 +221,8 @@ impl Exchange {
                 outboxes: Vec::new(),
                 inboxes: (0..count).map(|_| None).collect(),
                 news: Vec::new(),
+                crowding: Vec::new(),
+                lost: Vec::new(),
                 parts: vec![Vec::new(); count],
             })
             .collect();
@@ -254,19 +272,42 @@ impl Exchange {
         sent
     }
 
-    /// Tells the other shards of the addresses in `news`, as far as there is room.
+    /// Notes that a frame with this tag, which belongs to another shard, was lost on the way to a function.
+    pub(crate) fn note_lost(&mut self, tag: u64) {
+        let is_full = self.lost.len() >= MAX_LOST;
+        match self.lost.last_mut().filter(|(last, _)| *last == tag || is_full) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => self.lost.push((tag, 1)),
+        }
+    }
+
+    /// Tells the other shards of addresses that were learned, of ports that have little room, and of lost frames, as far as
+    /// there is room.
     pub(crate) fn announce(&mut self) {
-        let Self { outboxes, news, .. } = self;
-        let mut is_told = |(address, port): &(MacAddr, PortId)| {
+        let Self { outboxes, news, crowding, lost, .. } = self;
+        let mut tell_all = |message, bytes: &[u8]| {
             let mut all = true;
             for outbox in outboxes.iter_mut().flatten() {
-                all &= outbox.push(Message::Learned(*port), &address.0, FrameMark::default());
+                all &= outbox.push(message, bytes, FrameMark::default());
             }
             all
         };
         // Shards that had room are told again: that changes nothing.
-        let told = news.iter().take_while(|learned| is_told(learned)).count();
+        let told =
+            news.iter().take_while(|(address, port)| tell_all(Message::Learned(*port), &address.0)).count();
         news.drain(..told);
+        let told = crowding
+            .iter()
+            .take_while(|(port, is_crowded)| tell_all(Message::Crowded(*port), &[u8::from(*is_crowded)]))
+            .count();
+        crowding.drain(..told);
+        let mut tell_one = |(tag, count): &(u64, u32)| {
+            let mark = FrameMark { tag: *tag, ..FrameMark::default() };
+            let outbox = outboxes.get_mut(shard_of(*tag)).and_then(Option::as_mut);
+            outbox.is_none_or(|outbox| outbox.push(Message::Lost, &count.to_ne_bytes(), mark))
+        };
+        let told = lost.iter().take_while(|lost| tell_one(lost)).count();
+        lost.drain(..told);
         self.outboxes.iter_mut().flatten().for_each(Outbox::publish);
     }
 
@@ -303,7 +344,7 @@ impl Exchange {
 
     /// Prepares for sleep until a shard sends something. Returns false if something waits already.
     pub(crate) fn prepare_sleep(&mut self) -> bool {
-        let mut sleeps = self.news.is_empty();
+        let mut sleeps = self.news.is_empty() && self.crowding.is_empty() && self.lost.is_empty();
         for inbox in self.inboxes.iter_mut().flatten() {
             sleeps &= inbox.ring.prepare_sleep().unwrap_or(true);
         }

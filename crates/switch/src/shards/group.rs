@@ -108,8 +108,13 @@ impl<F: Forward> Shards<F> {
             return;
         }
         let mut clock = Instant::now();
-        // What was received elsewhere may go to a port of a third shard, and goes nowhere from there.
-        while self.shards_mut().map(|shard| shard.serve_shards(&mut clock)).sum::<usize>() > 0 {}
+        // What was received elsewhere may go to a port of a third shard, and is reported if it is lost there.
+        loop {
+            self.shards_mut().for_each(SwitchRunner::announce);
+            if self.shards_mut().map(|shard| shard.serve_shards(&mut clock)).sum::<usize>() == 0 {
+                break;
+            }
+        }
     }
 
     /// Adds a port to all shards: with one driver for each of them, or with one driver for the shard that has the fewest such
@@ -123,17 +128,34 @@ impl<F: Forward> Shards<F> {
         drivers: Vec<Box<dyn Driver>>,
         settings: &PortSettings,
     ) -> Result<PortId, SwitchError> {
+        self.add_port_beside(drivers, settings, None)
+    }
+
+    /// Adds a port as [`add_port`](Self::add_port) does. One with a single driver belongs to the shard that drives `beside`.
+    ///
+    /// # Errors
+    ///
+    /// The switch is full.
+    pub fn add_port_beside(
+        &mut self,
+        drivers: Vec<Box<dyn Driver>>,
+        settings: &PortSettings,
+        beside: Option<PortId>,
+    ) -> Result<PortId, SwitchError> {
         let count = self.count();
-        let owner = (drivers.len() < count).then(|| self.least_used());
+        let beside = beside.and_then(|port| self.shards().position(|shard| shard.owner(port).is_none()));
+        let owner = (drivers.len() < count).then(|| beside.unwrap_or_else(|| self.least_used()));
         let mut drivers = drivers.into_iter();
         let mut added = None;
         let limits = PortLimits::new(settings);
         for (number, shard) in self.shards_mut().enumerate() {
             let is_here = owner.is_none_or(|owner| owner == number);
             let driver = is_here.then(|| drivers.next()).flatten().unwrap_or_else(|| Box::new(Null));
-            let owner = owner.filter(|owner| *owner != number);
+            let elsewhere = owner.filter(|owner| *owner != number);
             // All shards have the same ports, so they agree on the number and on whether there is one.
-            added = Some(shard.add_owned_port(driver, settings.clone(), limits.clone(), owner)?);
+            let port = shard.add_owned_port(driver, settings.clone(), limits.clone(), elsewhere)?;
+            shard.set_serves_others(port, owner == Some(number));
+            added = Some(port);
         }
         if let Some(owner) = owner.and_then(|owner| self.owned.get_mut(owner)) {
             *owner += 1;

@@ -1,9 +1,9 @@
 //! What passes between a shard of a switch and the others.
 
-use super::{Message, SHARD_BITS, shard_of, thread_of};
+use super::{Message, SHARD_BITS, shard_of, thread_of, without_shard};
 use crate::forward::{Forward, FrameHead};
 use crate::port::PortId;
-use crate::runner::{QUANTUM, SwitchRunner, count_sent, lost_on_the_way, running_slot};
+use crate::runner::{QUANTUM, SwitchRunner, count_sent, running_slot};
 use flow_table::Key;
 use packet::MacAddr;
 use reason::Reason;
@@ -116,6 +116,16 @@ impl<F: Forward> SwitchRunner<F> {
             let begin = *clock;
             let now = self.time(begin);
             let port = match message {
+                Message::Crowded(port) => {
+                    let is_crowded = self.batch.frames().last().is_some_and(|frame| frame == [1]);
+                    self.note_crowded_elsewhere(port, is_crowded);
+                    port
+                }
+                Message::Lost => {
+                    self.count_lost_elsewhere();
+                    self.batch.clear();
+                    continue;
+                }
                 Message::Received(port) => {
                     self.batch.clear_tags(SHARD_BITS);
                     self.pass_translated(port);
@@ -155,10 +165,32 @@ impl<F: Forward> SwitchRunner<F> {
         let frames: Vec<u32> = (0..self.batch.len() as u32).collect();
         let Some(target) = running_slot(&mut self.slots, to) else {
             self.switch.lost(to, Reason::DOWN, frames.len() as u64);
-            lost_on_the_way(&mut self.switch, &self.batch, &frames);
+            self.report_lost(&frames);
             return;
         };
         let sent = target.driver.send(&self.batch, &frames);
+        let is_crowded = sent.as_ref().is_ok_and(|sent| sent.is_crowded);
+        let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
         count_sent(&mut self.switch, target, to, frames.len() as u64, sent);
+        if is_crowded {
+            self.note_crowded_by_others(to);
+        }
+        self.report_lost(frames.get(count..).unwrap_or_default());
+    }
+
+    /// Reports frames of other shards that did not reach the function that they were for.
+    fn report_lost(&mut self, frames: &[u32]) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let tags = frames.iter().map(|number| self.batch.tag(*number as usize)).filter(|tag| *tag != 0);
+        tags.for_each(|tag| exchange.note_lost(tag));
+    }
+
+    /// Counts frames of this shard that another one lost on the way to a function.
+    fn count_lost_elsewhere(&mut self) {
+        for (number, frame) in self.batch.frames().enumerate() {
+            let tag = without_shard(self.batch.tag(number));
+            let count = frame.first_chunk().map_or(0, |count| u32::from_ne_bytes(*count));
+            (0..count).for_each(|_| self.switch.forward_mut().count_lost(tag));
+        }
     }
 }
