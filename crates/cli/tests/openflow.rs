@@ -40,8 +40,17 @@ fn kill(process: u32) {
 
 #[test]
 fn a_controller_steers_packets() {
+    steer_packets("1");
+}
+
+#[test]
+fn a_controller_steers_packets_in_all_threads() {
+    steer_packets("2");
+}
+
+fn steer_packets(threads: &str) {
     let (listener, address) = listener();
-    let daemon = Daemon::start("openflow");
+    let daemon = Daemon::start_with(&format!("openflow-{threads}"), &["--switch-threads", threads]);
     let create = ["switch", "create", "lan", "--controller", "ADDRESS", "--mode", "steering"];
     let with = |address: &'static str| create.map(|word| if word == "ADDRESS" { address } else { word });
     daemon.check(&with("udp:127.0.0.1:1"), 2, &["`tcp:ADDRESS:PORT` or `tls:ADDRESS:PORT`"]);
@@ -105,7 +114,16 @@ fn a_controller_steers_packets() {
 
 #[test]
 fn a_switch_without_its_controller_forwards_as_a_bridge_if_it_should() {
-    let daemon = Daemon::start("openflow-alone");
+    forward_without_a_controller("1");
+}
+
+#[test]
+fn all_threads_forward_without_a_controller_as_a_bridge_if_they_should() {
+    forward_without_a_controller("2");
+}
+
+fn forward_without_a_controller(threads: &str) {
+    let daemon = Daemon::start_with(&format!("openflow-alone-{threads}"), &["--switch-threads", threads]);
     let (sink, source) = (daemon.file("sink.click", SINK), daemon.file("source.click", SOURCE));
     // Nothing listens there.
     let controller = ["--mode", "steering", "--controller", "tcp:127.0.0.1:1"];

@@ -53,9 +53,9 @@ struct TestBed {
 
 impl TestBed {
     /// The example, with ports that need no rights, and boxes at both ends.
-    fn new(name: &str) -> Self {
+    fn new(name: &str, threads: &str) -> Self {
         let (listener, address) = listener();
-        let daemon = Daemon::start(name);
+        let daemon = Daemon::start_with(&format!("{name}-{threads}"), &["--switch-threads", threads]);
         let folder = format!("{}/../../examples/steering", env!("CARGO_MANIFEST_DIR"));
         let read = |file: &str| std::fs::read_to_string(format!("{folder}/{file}")).expect("an example");
         let stack = read("steering.toml");
@@ -176,7 +176,16 @@ impl TestBed {
 /// Claim O23.
 #[test]
 fn a_controller_says_to_the_ids_then_out() {
-    let mut bed = TestBed::new("steering");
+    steer_to_the_ids("1");
+}
+
+#[test]
+fn a_controller_says_to_the_ids_then_out_in_all_threads() {
+    steer_to_the_ids("2");
+}
+
+fn steer_to_the_ids(threads: &str) {
+    let mut bed = TestBed::new("steering", threads);
     // The first packet of each flow is a miss.
     bed.send("flows", FLOWS);
     bed.answer(FLOWS);
@@ -232,7 +241,16 @@ fn a_controller_says_to_the_ids_then_out() {
 /// around without end are cut.
 #[test]
 fn entries_that_loop_are_cut_and_counted() {
-    let mut bed = TestBed::new("steering-loops");
+    cut_loops("1");
+}
+
+#[test]
+fn entries_that_loop_are_cut_and_counted_in_all_threads() {
+    cut_loops("2");
+}
+
+fn cut_loops(threads: &str) {
+    let mut bed = TestBed::new("steering-loops", threads);
     let [_, _, ids] = bed.ports;
     let to_ids = Output::from_port_number(ids, 0).expect("a port");
     // Without the ingress port in its match, above the entry for what comes back.

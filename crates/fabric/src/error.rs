@@ -110,8 +110,6 @@ pub(crate) enum PortError {
     NoDevice,
     /// The box's name is too long for a port of a switch.
     LongBoxName(BoxName),
-    /// It is not possible with several switch threads.
-    Threads(&'static str),
     /// The descriptors are none of the driver's.
     Device(Box<dyn Error + Send + Sync>),
 }
@@ -197,9 +195,6 @@ impl From<&OperationError> for FabricError {
                 PortError::Flow(error) => Self::Flow(with_causes(error)),
                 PortError::Match(error) => Self::Flow(with_causes(error)),
                 PortError::Malformed(what) => Self::Flow((*what).to_string()),
-                PortError::Threads(what) => Self::Flow(format!(
-                    "{what} is not possible with several switch threads yet: start the daemon with `--switch-threads 1`"
-                )),
                 PortError::NoDevice => Self::NoDevice,
                 PortError::LongBoxName(name) => Self::LongBoxName(name.clone()),
                 PortError::Device(_) => Self::Device(with_causes(error)),

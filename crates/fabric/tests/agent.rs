@@ -1,23 +1,24 @@
 //! An agent that may be hostile: the fabric answers or closes the connection, and goes on.
 
-use fabric::{Fabric, Settings, serve, serve_agent};
+mod support;
+
+use fabric::{Fabric, Settings, serve};
 use flow_table::{Change, Command, Instructions, Match, Output};
 use model::{ControllerRole, CreateSwitch, SwitchMode, SwitchName};
 use openflow::message::{FlowMod, Message, MultipartReply};
-use protocol::agent::{AgentSwitch, ControllerState, FromFabric, Reply, Request, ToFabric, VERSION};
+use protocol::agent::{ControllerState, Reply, Request, ToFabric, VERSION};
 use protocol::fabric::{Client, orders};
-use protocol::{Channel, Hello, StoreIdentity};
+use protocol::{Channel, Hello};
 use random::Random;
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
+use support::agent::{STORE, agent, ask, body, connect, receive, switches};
 
-const STORE: StoreIdentity = [7; 16];
-
-fn fabric() -> Fabric {
+fn fabric(switch_threads: usize) -> Fabric {
     Fabric::start(
-        &Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads: 1 },
+        &Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads },
         HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
         STORE,
     )
@@ -33,35 +34,6 @@ fn client(fabric: &Fabric) -> Arc<Client> {
     client
 }
 
-/// The agent's end of a connection, and the thread that serves it.
-fn connect(fabric: &Fabric) -> (Channel, JoinHandle<()>) {
-    let (near, far) = Channel::pair().unwrap();
-    let fabric = fabric.clone();
-    (near, thread::spawn(move || serve_agent(&fabric, &far)))
-}
-
-fn agent(fabric: &Fabric) -> Channel {
-    let (near, _) = connect(fabric);
-    assert!(matches!(receive(&near), Some(FromFabric::Hello(hello)) if hello.version == VERSION));
-    near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
-    near
-}
-
-fn receive(agent: &Channel) -> Option<FromFabric> {
-    agent.receive(8 << 20).unwrap().map(|received| received.message)
-}
-
-fn ask(agent: &Channel, request: Request) -> Reply {
-    agent.send(&ToFabric::Request(request), &[]).unwrap();
-    loop {
-        match receive(agent).expect("an answer") {
-            FromFabric::Reply(reply) => return reply,
-            FromFabric::Wake => {}
-            FromFabric::Hello(_) => panic!("it greets twice"),
-        }
-    }
-}
-
 fn add_switch(client: &Client, name: &str) -> SwitchName {
     let name: SwitchName = name.parse().unwrap();
     let controllers = vec!["tcp:127.0.0.1:1".parse().unwrap()];
@@ -71,123 +43,118 @@ fn add_switch(client: &Client, name: &str) -> SwitchName {
     name
 }
 
-fn switches(agent: &Channel) -> Vec<AgentSwitch> {
-    match ask(agent, Request::Switches) {
-        Reply::Switches(list) => list,
-        reply => panic!("{reply:?}"),
-    }
-}
-
-fn body(message: &Message) -> ByteBuf {
-    ByteBuf::from(message.encode(0).unwrap().split_off(8))
-}
-
 #[test]
 fn an_agent_serves_the_switches_that_have_controllers() {
-    let fabric = fabric();
-    let client = client(&fabric);
-    let lan = add_switch(&client, "lan");
-    client.ask(orders::AddSwitch { definition: CreateSwitch::new("wan".parse().unwrap()) }).unwrap();
-    let agent = agent(&fabric);
-    let listed = switches(&agent);
-    assert_eq!((listed.len(), &listed[0].name, listed[0].controllers.len()), (1, &lan, 1));
-    let switch = listed[0].number;
-    let state = ControllerState {
-        role: Some(ControllerRole::Master),
-        since_seconds: 3,
-        error: None,
-        gets_misses: false,
-    };
-    let controllers = vec![ControllerState { error: Some("é".repeat(1000)), ..state.clone() }];
-    assert_eq!(ask(&agent, Request::Status { switch, controllers }), Reply::Done);
-    let states = client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap();
-    assert_eq!((states.len(), states[0].role), (1, state.role));
-    assert_eq!(states[0].error.as_ref().map(String::len), Some(200));
+    for threads in [1, 2] {
+        let fabric = fabric(threads);
+        let client = client(&fabric);
+        let lan = add_switch(&client, "lan");
+        client.ask(orders::AddSwitch { definition: CreateSwitch::new("wan".parse().unwrap()) }).unwrap();
+        let agent = agent(&fabric);
+        let listed = switches(&agent);
+        assert_eq!((listed.len(), &listed[0].name, listed[0].controllers.len()), (1, &lan, 1));
+        let switch = listed[0].number;
+        let state = ControllerState {
+            role: Some(ControllerRole::Master),
+            since_seconds: 3,
+            error: None,
+            gets_misses: false,
+        };
+        let controllers = vec![ControllerState { error: Some("é".repeat(1000)), ..state.clone() }];
+        assert_eq!(ask(&agent, Request::Status { switch, controllers }), Reply::Done);
+        let states = client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap();
+        assert_eq!((states.len(), states[0].role), (1, state.role));
+        assert_eq!(states[0].error.as_ref().map(String::len), Some(200));
 
-    let instructions = Instructions::output(Output::Flood);
-    let change = Change { instructions, ..Change::new(Command::Add, Match::any(), 0) };
-    let message = Message::FlowMod(FlowMod { change, buffer: None });
-    let perform = |body: ByteBuf| Request::Perform { switch, message_type: 14, body };
-    assert_eq!(ask(&agent, perform(body(&message))), Reply::Done);
-    let cut = ByteBuf::from(body(&message)[..20].to_vec());
-    assert!(matches!(ask(&agent, perform(cut)), Reply::Refused { error_type: 1, code: 6 }));
-    let request =
-        Message::MultipartRequest { request: openflow::message::MultipartRequest::Table, more: false };
-    let report = Request::Report { switch, body: body(&request), from: 0 };
-    let Reply::Report { bodies, next: None } = ask(&agent, report) else { panic!("no report") };
-    let Ok(Message::MultipartReply { reply: MultipartReply::Table(tables), .. }) =
-        Message::decode(19, &bodies[0])
-    else {
-        panic!("no tables")
-    };
-    assert_eq!((tables.len(), tables[0].active), (64, 1));
+        let instructions = Instructions::output(Output::Flood);
+        let change = Change { instructions, ..Change::new(Command::Add, Match::any(), 0) };
+        let message = Message::FlowMod(FlowMod { change, buffer: None });
+        let perform = |body: ByteBuf| Request::Perform { switch, message_type: 14, body };
+        assert_eq!(ask(&agent, perform(body(&message))), Reply::Done);
+        let cut = ByteBuf::from(body(&message)[..20].to_vec());
+        assert!(matches!(ask(&agent, perform(cut)), Reply::Refused { error_type: 1, code: 6 }));
+        let request =
+            Message::MultipartRequest { request: openflow::message::MultipartRequest::Table, more: false };
+        let report = Request::Report { switch, body: body(&request), from: 0 };
+        let Reply::Report { bodies, next: None } = ask(&agent, report) else { panic!("no report") };
+        let Ok(Message::MultipartReply { reply: MultipartReply::Table(tables), .. }) =
+            Message::decode(19, &bodies[0])
+        else {
+            panic!("no tables")
+        };
+        assert_eq!((tables.len(), tables[0].active), (64, 1));
 
-    // The number is never that of another switch.
-    client.ask(orders::RemoveSwitch { switch: lan }).unwrap();
-    add_switch(&client, "lan");
-    assert_eq!(ask(&agent, Request::Events { switch }), Reply::NoSwitch);
-    let again = switches(&agent);
-    assert_ne!(again[0].number, switch);
-    assert_eq!(again[0].datapath, listed[0].datapath);
+        // The number is never that of another switch.
+        client.ask(orders::RemoveSwitch { switch: lan }).unwrap();
+        add_switch(&client, "lan");
+        assert_eq!(ask(&agent, Request::Events { switch }), Reply::NoSwitch);
+        let again = switches(&agent);
+        assert_ne!(again[0].number, switch);
+        assert_eq!(again[0].datapath, listed[0].datapath);
+    }
 }
 
 #[test]
 fn what_the_agent_said_is_forgotten_with_it() {
-    let fabric = fabric();
-    let client = client(&fabric);
-    let lan = add_switch(&client, "lan");
-    let (near, served) = connect(&fabric);
-    receive(&near);
-    near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
-    let switch = switches(&near)[0].number;
-    let state = ControllerState {
-        role: Some(ControllerRole::Equal),
-        since_seconds: 0,
-        error: None,
-        gets_misses: false,
-    };
-    ask(&near, Request::Status { switch, controllers: vec![state] });
-    assert_eq!(client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap().len(), 1);
-    drop(near);
-    served.join().unwrap();
-    assert_eq!(client.ask(orders::ControllerStates { switch: lan }).unwrap(), []);
+    for threads in [1, 2] {
+        let fabric = fabric(threads);
+        let client = client(&fabric);
+        let lan = add_switch(&client, "lan");
+        let (near, served) = connect(&fabric);
+        receive(&near);
+        near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
+        let switch = switches(&near)[0].number;
+        let state = ControllerState {
+            role: Some(ControllerRole::Equal),
+            since_seconds: 0,
+            error: None,
+            gets_misses: false,
+        };
+        ask(&near, Request::Status { switch, controllers: vec![state] });
+        assert_eq!(client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap().len(), 1);
+        drop(near);
+        served.join().unwrap();
+        assert_eq!(client.ask(orders::ControllerStates { switch: lan }).unwrap(), []);
+    }
 }
 
 #[test]
 fn a_hostile_agent_is_harmless() {
-    let fabric = fabric();
-    let client = client(&fabric);
-    add_switch(&client, "lan");
-    // Another version, a request before the greeting, and messages that are none.
-    for message in [
-        ToFabric::Hello(Hello { version: VERSION + 2, store: STORE }),
-        ToFabric::Hello(Hello { version: VERSION, store: [8; 16] }),
-        ToFabric::Request(Request::Switches),
-    ] {
-        let (near, served) = connect(&fabric);
-        near.send(&message, &[]).unwrap();
-        served.join().unwrap();
-    }
-    let (near, served) = connect(&fabric);
-    near.send(&("Hello", vec![0u8; 100]), &[]).unwrap();
-    served.join().unwrap();
-    // Random bytes as messages of every type.
-    let agent = agent(&fabric);
-    let switch = switches(&agent)[0].number;
-    let mut random = Random::new(7);
-    for round in 0..3000u32 {
-        let length = random.below(120) as usize;
-        let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
-        if let Some(kind) = bytes.get_mut(..2) {
-            kind.copy_from_slice(&[0, random.below(15) as u8]);
+    for threads in [1, 2] {
+        let fabric = fabric(threads);
+        let client = client(&fabric);
+        add_switch(&client, "lan");
+        // Another version, a request before the greeting, and messages that are none.
+        for message in [
+            ToFabric::Hello(Hello { version: VERSION + 2, store: STORE }),
+            ToFabric::Hello(Hello { version: VERSION, store: [8; 16] }),
+            ToFabric::Request(Request::Switches),
+        ] {
+            let (near, served) = connect(&fabric);
+            near.send(&message, &[]).unwrap();
+            served.join().unwrap();
         }
-        let body = ByteBuf::from(bytes);
-        let request = match round % 3 {
-            0 => Request::Report { switch, body, from: random.next() >> random.below(64) },
-            1 => Request::Events { switch: switch + u64::from(random.below(2)) },
-            _ => Request::Perform { switch, message_type: random.below(32) as u8, body },
-        };
-        ask(&agent, request);
+        let (near, served) = connect(&fabric);
+        near.send(&("Hello", vec![0u8; 100]), &[]).unwrap();
+        served.join().unwrap();
+        // Random bytes as messages of every type.
+        let agent = agent(&fabric);
+        let switch = switches(&agent)[0].number;
+        let mut random = Random::new(7);
+        for round in 0..3000u32 {
+            let length = random.below(120) as usize;
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+            if let Some(kind) = bytes.get_mut(..2) {
+                kind.copy_from_slice(&[0, random.below(15) as u8]);
+            }
+            let body = ByteBuf::from(bytes);
+            let request = match round % 3 {
+                0 => Request::Report { switch, body, from: random.next() >> random.below(64) },
+                1 => Request::Events { switch: switch + u64::from(random.below(2)) },
+                _ => Request::Perform { switch, message_type: random.below(32) as u8, body },
+            };
+            ask(&agent, request);
+        }
+        client.ask(orders::Ping {}).unwrap();
     }
-    client.ask(orders::Ping {}).unwrap();
 }

@@ -1,15 +1,20 @@
-//! A fabric whose switches several threads run: packets, commands, boxes that end, and what is refused.
+//! A fabric whose switches several threads run: packets, commands, boxes that end, and controllers.
 
 mod support;
 
+use flow_table::{Change, Command, Field, Instructions, Match, Output};
 use model::{
-    AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, CreateSwitch, FlowOutput, HandoverPhase,
-    Limits, PortDriver, PortName, SwitchMode, SwitchName,
+    AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, ControllerRole, CreateSwitch, FlowOutput,
+    HandoverPhase, Limits, PortDriver, PortName, SwitchMode, SwitchName,
 };
-use protocol::fabric::{FabricError, FlowDefinition, PortStats, orders};
+use openflow::message::{FlowMod, FlowSelection, Message, MultipartReply, MultipartRequest};
+use protocol::Channel;
+use protocol::agent::{ControllerState, Reply, Request};
+use protocol::fabric::{FlowDefinition, PortStats, orders};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
-use support::{TestBed, chain, lan, service};
+use std::time::{Duration, Instant};
+use support::{TestBed, agent, chain, lan, service};
 
 /// Sends packets of 300 flows to the box `mirror`, and counts those that come back.
 const SOURCE: &str =
@@ -35,7 +40,11 @@ fn send(bed: &TestBed, packets: u64) {
 }
 
 fn ports(bed: &TestBed) -> BTreeMap<PortName, PortStats> {
-    bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&lan()).unwrap()
+    ports_of(bed, &lan())
+}
+
+fn ports_of(bed: &TestBed, switch: &SwitchName) -> BTreeMap<PortName, PortStats> {
+    bed.0.ask(orders::Traffic {}).unwrap().switches.remove(switch).unwrap()
 }
 
 /// The packets that a port received and sent.
@@ -253,25 +262,111 @@ fn drops(reason: &str, count: u64) -> BTreeMap<String, u64> {
     BTreeMap::from([(reason.to_string(), count)])
 }
 
-/// Checks that something is refused with what to do.
-fn refused(result: Result<(), FabricError>, what: &str) {
-    match result {
-        Err(FabricError::Flow(text)) => {
-            assert!(text.starts_with(what) && text.ends_with("`--switch-threads 1`"), "{text}");
-        }
+/// What a controller asked for with this request, as one answer.
+fn report(agent: &Channel, switch: u64, request: MultipartRequest) -> MultipartReply {
+    let request = Message::MultipartRequest { request, more: false };
+    let order = Request::Report { switch, body: agent::body(&request), from: 0 };
+    let Reply::Report { bodies, next: None } = agent::ask(agent, order) else { panic!("no report") };
+    match Message::decode(19, &bodies[0]) {
+        Ok(Message::MultipartReply { reply, .. }) => reply,
         other => panic!("{other:?}"),
     }
 }
 
+/// Entries of controllers match in all threads, their counters are sums, and they end in all threads together. Packets reach
+/// controllers from all threads.
 #[test]
-fn what_threads_cannot_share_is_refused() {
-    let bed = TestBed::with_threads(2, SwitchMode::Steering);
+fn controllers_change_all_threads() {
+    let (bed, fabric) = TestBed::with_fabric(2, SwitchMode::Static);
+    let name: SwitchName = "other".parse().unwrap();
     let definition = CreateSwitch {
         mode: SwitchMode::Steering,
-        controllers: vec!["tcp:127.0.0.1:6653".parse().unwrap()],
-        ..CreateSwitch::new("other".parse().unwrap())
+        controllers: vec!["tcp:127.0.0.1:1".parse().unwrap()],
+        ..CreateSwitch::new(name.clone())
     };
-    refused(bed.0.ask(orders::AddSwitch { definition }), "a controller of a switch");
+    bed.0.ask(orders::AddSwitch { definition }).unwrap();
+    for (name_of_box, text) in [("mirror", MIRROR), ("source", SOURCE)] {
+        bed.define_at(name_of_box, 1, Attachment::Switch(name.clone()));
+        bed.start(name_of_box, text, &[]).unwrap();
+    }
+    let agent = agent::agent(&fabric);
+    let switch = agent::switches(&agent)[0].number;
+    let state = ControllerState {
+        role: Some(ControllerRole::Master),
+        since_seconds: 0,
+        error: None,
+        gets_misses: false,
+    };
+    let connect = Request::Status { switch, controllers: vec![state] };
+    assert_eq!(agent::ask(&agent, connect), Reply::Done);
+    let MultipartReply::PortDescription(ports) = report(&agent, switch, MultipartRequest::PortDescription)
+    else {
+        panic!("no ports")
+    };
+    let number = |port: &str| ports.iter().find(|found| found.name == port).unwrap().number;
+    let [source, mirror] = ["source.0", "mirror.0"].map(number);
+    let add = |priority: u16, in_port: Option<u32>, output: Output| {
+        let from = in_port.map(|port| Match::any().with(Field::InPort, port.into()).unwrap());
+        let mut change = Change::new(Command::Add, from.unwrap_or(Match::any()), priority);
+        (change.instructions, change.cookie) = (Instructions::output(output), priority.into());
+        change.flags.send_removed = true;
+        change.idle_timeout = (priority == 2).then_some(Duration::from_secs(1));
+        let message = Message::FlowMod(FlowMod { change, buffer: None });
+        let order = Request::Perform { switch, message_type: 14, body: agent::body(&message) };
+        assert_eq!(agent::ask(&agent, order), Reply::Done);
+    };
+    // Without entries nothing is sent. With one for all packets, the controller gets them.
+    let drops_of =
+        |port: &str| ports_of(&bed, &name)[&port.parse::<PortName>().unwrap()].counters.drops.clone();
+    // The source is given a smaller number each time: a greater one would start it at once.
+    send(&bed, 800);
+    bed.until("nothing matches", |_| drops_of("source.0") == drops("flow_miss", 800));
+    add(0, None, Output::Controller { max_length: 128 });
+    send(&bed, 300);
+    let events = |packets: &mut usize, messages: &mut Vec<Message>| {
+        let Reply::Events { packets: found, messages: told } = agent::ask(&agent, Request::Events { switch })
+        else {
+            panic!("no events")
+        };
+        *packets += found.len();
+        // It is told of the ports too.
+        let told = told.iter().map(|(kind, body)| Message::decode(*kind, body).unwrap());
+        messages.extend(told.filter(|message| !matches!(message, Message::PortStatus(_))));
+    };
+    let (mut packets, mut messages) = (0, Vec::new());
+    let begin = Instant::now();
+    while packets < 300 {
+        events(&mut packets, &mut messages);
+        assert!(begin.elapsed() < Duration::from_secs(20), "{packets} packets");
+    }
+    assert_eq!((packets, messages.len()), (300, 0));
+    add(1, Some(mirror), Output::Normal);
+    add(2, Some(source), Output::Port(mirror));
+    send(&bed, 250);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 250);
+    let all = FlowSelection {
+        table: None,
+        out_port: None,
+        out_group: None,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: Match::any(),
+    };
+    let MultipartReply::Flow(mut flows) = report(&agent, switch, MultipartRequest::Flow(all)) else {
+        panic!("no entries")
+    };
+    flows.sort_by_key(|flow| flow.cookie);
+    let counted: Vec<_> = flows.iter().map(|flow| (flow.cookie, flow.packets)).collect();
+    assert_eq!(counted, [(0, 300), (1, 250), (2, 250)]);
+    // The entry is idle in both threads, and ends once.
+    while messages.is_empty() {
+        events(&mut packets, &mut messages);
+        assert!(begin.elapsed() < Duration::from_secs(20), "it does not end");
+    }
+    let Message::FlowRemoved(removed) = &messages[0] else { panic!("{messages:?}") };
+    assert_eq!((messages.len(), removed.cookie, removed.packets), (1, 2, 250));
+    assert_eq!(drops_of("source.0"), drops("flow_miss", 800));
+    check_account(&bed);
 }
 
 /// The limits of a port hold over all threads, and what exceeds them is counted.

@@ -153,6 +153,15 @@ pub struct FlowRemoved {
     pub send_removed: bool,
 }
 
+impl FlowRemoved {
+    /// Adds the counters of the same entry in another pipeline.
+    pub fn add_counters(&mut self, other: &Self) {
+        // Counters that are not kept stay so.
+        self.packets = self.packets.saturating_add(other.packets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
 /// The reason why a change is refused. Nothing is changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

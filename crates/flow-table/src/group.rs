@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::AddAssign;
 
 use crate::action::{Action, ActionError, Operation, Output};
 use crate::action_set::ActionSet;
@@ -55,6 +56,13 @@ pub struct GroupCounters {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+impl AddAssign for GroupCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
 }
 
 impl GroupCounters {

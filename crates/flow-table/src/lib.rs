@@ -19,8 +19,8 @@
 //! - the memory of a pipeline and of a cache has a bound, which is checked before it is allocated.
 //!
 //! Absent: outputs (see [`Effects`]), texts (see `flow-expression`), messages of the OpenFlow protocol,
-//! threads, clocks and random sources. Times and seeds are arguments. Threads share neither a pipeline nor a
-//! cache.
+//! threads, clocks and random sources. Times and seeds are arguments. Threads may share a [`TokenBucket`], but neither a
+//! pipeline nor a cache.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -45,6 +45,7 @@ mod perform;
 mod pipeline;
 pub mod port_number;
 mod table;
+mod token_bucket;
 mod tuple;
 
 pub use action::{Action, ActionError, Instructions, Operation, Output};
@@ -67,3 +68,4 @@ pub use meter::{
 pub use path::{LastEntry, Path, PathId, Resume};
 pub use perform::{Effects, FrameBuffer, MeterVerdict, OutputState, Performed, perform};
 pub use pipeline::{Entry, Limits, Pipeline, TABLES, TableCounters};
+pub use token_bucket::TokenBucket;

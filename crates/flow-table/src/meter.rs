@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::TokenBucket;
 use crate::perform::MeterVerdict;
+use crate::pipeline::nanoseconds;
 
 /// Meters of a switch.
 pub const MAX_METERS: usize = 1 << 16;
@@ -100,6 +103,13 @@ pub struct MeterCounters {
     pub bytes: u64,
 }
 
+impl AddAssign for MeterCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
 impl MeterCounters {
     fn count(&mut self, length: u32) {
         self.packets += 1;
@@ -107,16 +117,8 @@ impl MeterCounters {
     }
 }
 
-/// A token bucket: units are nanoseconds of the rate, so that no rounding accumulates.
-#[derive(Clone, Copy, Debug)]
-struct TokenBucket {
-    /// Bits or packets that fit, times a billion.
-    capacity: u128,
-    tokens: u128,
-}
-
 /// A meter with its counters.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Meter {
     /// Its definition.
     pub definition: MeterDefinition,
@@ -124,18 +126,18 @@ pub struct Meter {
     pub counters: MeterCounters,
     /// Packets to which each band applied.
     pub bands: Vec<MeterCounters>,
+    /// The bucket of each band, whose tokens are packets or bits.
     buckets: Vec<TokenBucket>,
     /// When it was defined.
     pub created: Duration,
-    filled: Duration,
 }
 
 impl Meter {
     fn new(definition: MeterDefinition, now: Duration) -> Self {
-        let unit: u128 = if definition.by_packets() { 1_000_000_000 } else { 1_000_000_000_000 };
+        let unit = if definition.by_packets() { 1 } else { 1_000 };
         let bucket = |band: &Band| {
             let burst = if band.burst == 0 { band.rate } else { band.burst };
-            TokenBucket { capacity: u128::from(burst) * unit, tokens: u128::from(burst) * unit }
+            TokenBucket::new(u64::from(band.rate) * unit, 0, u64::from(burst) * unit)
         };
         Self {
             buckets: definition.bands.iter().map(bucket).collect(),
@@ -143,27 +145,29 @@ impl Meter {
             definition,
             counters: MeterCounters::default(),
             created: now,
-            filled: now,
+        }
+    }
+
+    /// The same meter for another thread: both together let pass what one would. It has counters of its own.
+    fn shared(&self) -> Self {
+        Self {
+            definition: self.definition.clone(),
+            counters: MeterCounters::default(),
+            bands: vec![MeterCounters::default(); self.bands.len()],
+            buckets: self.buckets.clone(),
+            created: self.created,
         }
     }
 
     fn meter(&mut self, length: u32, now: Duration) -> MeterVerdict {
         self.counters.count(length);
-        let passed = now.saturating_sub(self.filled).as_nanos();
-        self.filled = self.filled.max(now);
-        let by_packets = self.definition.by_packets();
-        // Rates are in packets or thousands of bits a second.
-        let (scale, cost) = match by_packets {
-            true => (1, 1_000_000_000),
-            false => (1_000, u128::from(length) * 8 * 1_000_000_000),
-        };
+        let now = nanoseconds(now);
+        let cost = if self.definition.by_packets() { 1 } else { u64::from(length) * 8 };
         let mut applied: Option<usize> = None;
         for (at, (bucket, band)) in self.buckets.iter_mut().zip(&self.definition.bands).enumerate() {
-            let gained = passed.saturating_mul(u128::from(band.rate) * scale);
-            bucket.tokens = bucket.tokens.saturating_add(gained).min(bucket.capacity);
-            if bucket.tokens >= cost {
-                bucket.tokens -= cost;
-            } else if applied.is_none_or(|other| self.definition.bands[other].rate < band.rate) {
+            if !bucket.take_if(cost, now)
+                && applied.is_none_or(|other| self.definition.bands[other].rate < band.rate)
+            {
                 applied = Some(at);
             }
         }
@@ -179,7 +183,7 @@ impl Meter {
 }
 
 /// The meters of a switch (OpenFlow 1.3.5, 5.7).
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Meters {
     meters: BTreeMap<u32, Meter>,
 }
@@ -215,6 +219,13 @@ impl Meters {
         check(&definition)?;
         *meter = Meter::new(definition, now);
         Ok(())
+    }
+
+    /// Takes over a meter of another thread of the switch, in place of the one before: both together let pass what one would.
+    pub fn share(&mut self, number: u32, other: &Self) {
+        if let Some(meter) = other.meters.get(&number) {
+            self.meters.insert(number, meter.shared());
+        }
     }
 
     /// Removes a meter; removing one that does not exist is no error (6.5).
@@ -268,22 +279,34 @@ mod tests {
         MeterDefinition { flags, bands: bands.collect() }
     }
 
-    /// How many of the packets that arrive evenly for ten seconds get each verdict.
+    /// How many of the packets that arrive evenly for ten seconds get each verdict: the same in one thread and divided among three.
     fn verdicts(definition: MeterDefinition, length: u32, per_second: u64) -> [u64; 3] {
-        let mut meters = Meters::default();
-        meters.add(1, definition, Duration::ZERO).unwrap();
+        let counts = [1, 3].map(|threads| verdicts_in(threads, definition.clone(), length, per_second));
+        assert_eq!(counts[0], counts[1]);
+        counts[0]
+    }
+
+    fn verdicts_in(threads: usize, definition: MeterDefinition, length: u32, per_second: u64) -> [u64; 3] {
+        let mut first = Meters::default();
+        first.add(1, definition, Duration::ZERO).unwrap();
+        let mut all: Vec<Meters> = (0..threads).map(|_| Meters::default()).collect();
+        all.iter_mut().for_each(|meters| meters.share(1, &first));
         let mut counts = [0; 3];
         for packet in 0..10 * per_second {
             let now = Duration::from_nanos(packet * 1_000_000_000 / per_second);
+            let meters = &mut all[packet as usize % threads];
             counts[match meters.meter(1, length, now) {
                 MeterVerdict::Pass => 0,
                 MeterVerdict::Remark(_) => 1,
                 MeterVerdict::Drop => 2,
             }] += 1;
         }
-        let meter = meters.get(1).unwrap();
-        assert_eq!(meter.counters.packets, 10 * per_second);
-        assert_eq!(meter.bands.iter().map(|band| band.packets).sum::<u64>(), counts[1] + counts[2]);
+        let counted = all.iter().map(|meters| meters.get(1).unwrap());
+        let sums = counted.fold([0, 0], |[packets, bands], meter| {
+            let of_bands: u64 = meter.bands.iter().map(|band| band.packets).sum();
+            [packets + meter.counters.packets, bands + of_bands]
+        });
+        assert_eq!(sums, [10 * per_second, counts[1] + counts[2]]);
         counts
     }
 

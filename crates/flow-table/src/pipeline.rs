@@ -186,26 +186,46 @@ impl Pipeline {
 
     /// Removes at most `limit` entries whose timeouts have passed.
     pub fn expire(&mut self, now: Duration, limit: usize) -> Vec<FlowRemoved> {
+        Self::expire_all(&mut [self], now, limit)
+    }
+
+    /// As [`expire`](Self::expire), of pipelines that have got the same changes: an entry is idle if it is in all of them. It ends in
+    /// all of them, with the sums of its counters. The first one knows the deadlines.
+    pub fn expire_all(pipelines: &mut [&mut Self], now: Duration, limit: usize) -> Vec<FlowRemoved> {
         let mut removed = Vec::new();
+        let Some((first, others)) = pipelines.split_first_mut() else { return removed };
         while removed.len() < limit
-            && let Some(&Reverse((deadline, rank, slot))) = self.deadlines.peek()
+            && let Some(&Reverse((deadline, rank, slot))) = first.deadlines.peek()
             && Duration::from_nanos(deadline) <= now
         {
-            self.deadlines.pop();
-            if self.entries.get(slot).is_none_or(|entry| entry.rank != rank) {
+            first.deadlines.pop();
+            if first.entries.get(slot).is_none_or(|entry| entry.rank != rank) {
                 continue;
             }
-            self.settle_entry(slot);
-            let Some(entry) = self.entries.get(slot) else { continue };
+            first.settle_entry(slot);
+            let Some(entry) = first.entries.get_mut(slot) else { continue };
+            let (table, matching, priority) = (entry.table, entry.matching, entry.priority);
+            for other in others.iter_mut() {
+                let used = other.entry(table, &matching, priority).map(|entry| entry.used);
+                entry.used = entry.used.max(used.unwrap_or_default());
+            }
             let hard = entry.hard_timeout.map(|timeout| entry.created.saturating_add(timeout));
             let idle = entry.idle_timeout.map(|timeout| entry.used.saturating_add(timeout));
-            if hard.is_some_and(|deadline| deadline <= now) {
-                removed.extend(self.remove(slot, RemovalReason::HardTimeout, now));
+            let reason = if hard.is_some_and(|deadline| deadline <= now) {
+                RemovalReason::HardTimeout
             } else if idle.is_some_and(|deadline| deadline <= now) {
-                removed.extend(self.remove(slot, RemovalReason::IdleTimeout, now));
+                RemovalReason::IdleTimeout
             } else {
-                self.schedule(slot);
+                first.schedule(slot);
+                continue;
+            };
+            let Some(mut sum) = first.remove(slot, reason, now) else { continue };
+            for other in others.iter_mut() {
+                let slot = other.slot(table, &matching, priority);
+                let found = slot.and_then(|slot| other.remove(slot, reason, now));
+                found.iter().for_each(|found| sum.add_counters(found));
             }
+            removed.push(sum);
         }
         removed
     }
@@ -274,10 +294,13 @@ impl Pipeline {
 
     /// The entry with this match and priority, with its counters.
     pub fn entry(&mut self, table: u8, matching: &Match, priority: u16) -> Option<Entry<'_>> {
-        let place = self.tables.get(usize::from(table))?;
-        let slot = place.find_strict(&self.entries, matching, priority, self.seed)?;
+        let slot = self.slot(table, matching, priority)?;
         self.settle_entry(slot);
         self.entries.get(slot).map(Entry::of)
+    }
+
+    fn slot(&self, table: u8, matching: &Match, priority: u16) -> Option<u32> {
+        self.tables.get(usize::from(table))?.find_strict(&self.entries, matching, priority, self.seed)
     }
 
     /// Number of entries of all tables.

@@ -124,6 +124,36 @@ fn packets_in_the_cache_keep_entries_from_their_idle_timeout() {
     assert_eq!((removed.packets, removed.bytes, removed.reason), (100, 6_000, RemovalReason::IdleTimeout));
 }
 
+/// The entries of pipelines of several threads: each ends once, with the packets of all threads, and is idle if it is in all of them.
+#[test]
+fn entries_end_in_all_pipelines_together() {
+    let mut all = [0; 3].map(|_| pipeline(Limits::default()));
+    let second = Duration::from_secs;
+    let idle = Change { idle_timeout: Some(second(10)), ..add(Match::any(), 0, 1) };
+    let hard = Change { table: Some(1), hard_timeout: Some(second(60)), ..add(Match::any(), 0, 1) };
+    for pipeline in &mut all {
+        pipeline.apply(&idle, Duration::ZERO).unwrap();
+        pipeline.apply(&hard, Duration::ZERO).unwrap();
+    }
+    let expire = |all: &mut [Pipeline; 3], now| {
+        Pipeline::expire_all(&mut all.each_mut().map(|one| one), second(now), 100)
+    };
+    for now in 0..60 {
+        // The first one, which knows the deadlines, has no packet.
+        let pipeline = &mut all[1 + now as usize % 2];
+        let path = pipeline.look_up(&packet(1).key);
+        pipeline.count(path, 1, 60, second(now));
+        assert_eq!(expire(&mut all, now), []);
+    }
+    let found = |removed: Vec<flow_table::FlowRemoved>| {
+        removed.iter().map(|one| (one.table, one.packets, one.bytes, one.reason)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(expire(&mut all, 60)), [(1, 0, 0, RemovalReason::HardTimeout)]);
+    assert_eq!(found(expire(&mut all, 68)), []);
+    assert_eq!(found(expire(&mut all, 69)), [(0, 60, 3_600, RemovalReason::IdleTimeout)]);
+    assert!(all.iter().all(Pipeline::is_empty));
+}
+
 /// 5,000 changes and 200,000 packets, as in a second: changes of other flows cost no flow its cached decision.
 #[test]
 fn changes_of_other_flows_cost_no_hits() {

@@ -38,7 +38,6 @@ mod shards;
 mod silence;
 mod source_guard;
 mod switch;
-mod token_bucket;
 
 pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame, UnreadFrame};
 pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
@@ -47,14 +46,15 @@ pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
 pub use flow_table::{
     CacheCapacity, CacheCounters, Field, FlowEnd, FlowTuple, FragmentCounters, Match, MatchError,
-    RemovalReason, TableCounters,
+    RemovalReason, TableCounters, TokenBucket,
 };
 pub use forward::{
     ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision,
     DestinationPlan, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode,
     FrameHead, HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS,
     MAX_HOPS, MAX_SLOTS, MappingPlan, Outcome, PacketOutStep, PacketReason, PortKey, RangePlan,
-    RefusedTuples, ServicePlan, StaticTable, Steering, SteeringSettings, TableError, Target, TranslationPlan,
+    RefusedTuples, ServicePlan, StaticTable, Steering, SteeringSettings, SteeringShards, TableError, Target,
+    TranslationPlan,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;
@@ -69,4 +69,3 @@ pub use shards::Shards;
 pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};
-pub use token_bucket::Bucket as TokenBucket;

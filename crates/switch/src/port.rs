@@ -2,7 +2,7 @@
 
 use crate::rate_limiter::{RateLimit, RateLimiter};
 use crate::source_guard::SourceGuard;
-use crate::token_bucket::Bucket;
+use flow_table::TokenBucket;
 use packet::MacAddr;
 
 /// The number of a port in its switch.
@@ -36,7 +36,7 @@ impl Default for PortSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct PortLimits {
     pub(crate) limiter: RateLimiter,
-    pub(crate) new_addresses: Bucket,
+    pub(crate) new_addresses: TokenBucket,
 }
 
 impl PortLimits {
@@ -44,7 +44,7 @@ impl PortLimits {
     pub(crate) fn new(settings: &PortSettings) -> Self {
         Self {
             limiter: RateLimiter::new(settings.rate_limit),
-            new_addresses: Bucket::per_second(settings.new_addresses),
+            new_addresses: TokenBucket::per_second(settings.new_addresses),
         }
     }
 }

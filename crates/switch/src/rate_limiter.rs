@@ -1,6 +1,6 @@
 //! Limits on what a port may send, with token buckets.
 
-use crate::token_bucket::{Bucket, SECOND};
+use flow_table::TokenBucket;
 use reason::Reason;
 
 /// Bits of the longest frame. A bucket with less capacity would never pass it.
@@ -24,19 +24,19 @@ pub struct RateLimit {
 /// tokens. A clone has the same buckets, for another thread.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
-    frames: Bucket,
-    bits: Bucket,
-    broadcasts: Bucket,
+    frames: TokenBucket,
+    bits: TokenBucket,
+    broadcasts: TokenBucket,
 }
 
 impl RateLimiter {
     /// A limiter with full buckets.
     pub fn new(settings: RateLimit) -> Self {
-        let burst = settings.burst_ns.max(SECOND / 1000);
+        let burst = settings.burst_ns.max(1_000_000);
         Self {
-            frames: Bucket::new(settings.frames, burst, 1),
-            bits: Bucket::new(settings.bits, burst, LONGEST),
-            broadcasts: Bucket::per_second(settings.broadcasts),
+            frames: TokenBucket::new(settings.frames, burst, 1),
+            bits: TokenBucket::new(settings.bits, burst, LONGEST),
+            broadcasts: TokenBucket::per_second(settings.broadcasts),
         }
     }
 
@@ -73,7 +73,9 @@ impl RateLimiter {
     #[inline(always)]
     pub fn end_batch(&mut self) {
         if self.is_limited() {
-            [&mut self.frames, &mut self.bits, &mut self.broadcasts].into_iter().for_each(Bucket::give_back);
+            [&mut self.frames, &mut self.bits, &mut self.broadcasts]
+                .into_iter()
+                .for_each(TokenBucket::give_back);
         }
     }
 }

@@ -11,8 +11,8 @@ use switch::driver::Pipe;
 use switch::{
     Batch, ChainPlan, ChainsPlan, ControlError, ControllerPacket, Driver, FailMode, Field, Flow, FlowError,
     FlowOutput, ForwardingMode, ForwardingPlan, InstancePlan, MadeFrames, Match, PacketOutStep, PacketReason,
-    PortId, PortKey, PortSettings, REASONS, Reason, ServicePlan, Steering, SteeringSettings, Switch,
-    SwitchRunner,
+    PortId, PortKey, PortSettings, REASONS, Reason, ServicePlan, Shards, Steering, SteeringSettings,
+    SteeringShards, Switch, SwitchRunner,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -46,11 +46,11 @@ impl Bench {
     fn connected(mode: FailMode) -> Self {
         let mut bench = Self::new();
         let wakes = bench.wakes.clone();
-        let wake = Box::new(move || {
+        let wake = move || {
             wakes.fetch_add(1, Ordering::Relaxed);
-        });
-        bench.steering().set_controllers(mode, wake);
-        bench.steering().set_connected(true);
+        };
+        bench.shards().set_controllers(mode, wake);
+        bench.shards().set_connected(true);
         bench
     }
 
@@ -59,6 +59,10 @@ impl Bench {
             ForwardingMode::Steering(steering) => steering,
             _ => unreachable!("the switch is a steering one"),
         }
+    }
+
+    fn shards(&mut self) -> SteeringShards<'_> {
+        SteeringShards::new([self.steering()])
     }
 
     /// Sends frames to the switch. Returns what the ports get, in the order of the ports.
@@ -81,7 +85,7 @@ impl Bench {
     }
 
     fn packet_out(&mut self, in_port: Option<u16>, steps: &[PacketOutStep], frame: &[u8]) -> Vec<u16> {
-        self.steering().check_packet_out(steps).expect("good steps");
+        self.shards().check_packet_out(steps).expect("good steps");
         let number = in_port.map(|port| u32::from(port) + 1);
         self.switch.inject(in_port.map(PortId), &mut self.made, |forward, outcome| match forward {
             ForwardingMode::Steering(steering) => steering.packet_out(number, steps, frame, 0, outcome),
@@ -94,11 +98,11 @@ impl Bench {
     }
 
     fn add(&mut self, change: &Change) {
-        self.steering().change_entries(change, 0).expect("a good change");
+        self.shards().change_entries(change, 0).expect("a good change");
     }
 
     fn packets(&mut self) -> Vec<ControllerPacket> {
-        self.steering().take_packets(usize::MAX)
+        self.shards().take_packets(usize::MAX)
     }
 
     fn dropped(&self, reason: Reason) -> u64 {
@@ -167,7 +171,7 @@ fn a_controller_gets_what_no_entry_matches_and_then_adds_one() {
 #[test]
 fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {
     let mut bench = Bench::connected(FailMode::Secure);
-    bench.steering().set_gets_misses(true);
+    bench.shards().set_gets_misses(true);
     assert_eq!(bench.send(2, &[frame(1, 9)], 0), []);
     assert_eq!(bench.packet_out(Some(2), &[PacketOutStep::Table], &frame(1, 9)), []);
     let expected = ControllerPacket {
@@ -186,7 +190,7 @@ fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {
     bench.add(&entry(5, destination(1), &[]));
     assert_eq!((bench.send(2, &[frame(1, 9)], 0), bench.packets()), (Vec::new(), Vec::new()));
     assert_eq!((bench.dropped(Reason::FLOW_MISS), bench.dropped(Reason::FLOW_DROP)), (0, 1));
-    bench.steering().set_gets_misses(false);
+    bench.shards().set_gets_misses(false);
     assert_eq!((bench.send(2, &[frame(2, 9)], 0), bench.packets()), (Vec::new(), Vec::new()));
     assert_eq!((bench.dropped(Reason::FLOW_MISS), bench.dropped(Reason::FLOW_DROP)), (1, 1));
 }
@@ -195,7 +199,7 @@ fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {
 fn without_a_controller_frames_are_dropped_or_bridged() {
     for (mode, expected, lost) in [(FailMode::Secure, 0, 3), (FailMode::Standalone, 3, 0)] {
         let mut bench = Bench::connected(mode);
-        bench.steering().set_connected(false);
+        bench.shards().set_connected(false);
         // No entry matches.
         let mut sent = bench.send(0, &[frame(1, 9)], 0).len();
         bench.add(&entry(0, Match::any(), &[to_controller()]));
@@ -224,7 +228,7 @@ fn what_waits_for_controllers_is_bounded() {
         bench.send(0, &vec![frame(1, 9); 200], 0);
     }
     assert_eq!(bench.dropped(Reason::CONTROLLER_FULL), 600 - 256);
-    assert_eq!(bench.steering().take_packets(100).len(), 100);
+    assert_eq!(bench.shards().take_packets(100).len(), 100);
     assert_eq!(bench.packets().len(), 156);
     bench.send(0, &[frame(1, 9)], 0);
     assert_eq!(bench.packets().len(), 1);
@@ -245,7 +249,7 @@ fn users_and_controllers_do_not_change_each_others_entries() {
     };
     bench.steering().add_flow(flow(1, destination(1)), 0).expect("a flow");
     bench.add(&entry(5, destination(2), &[out(2)]));
-    let taken = bench.steering().change_entries(&entry(5, destination(1), &[out(3)]), 0);
+    let taken = bench.shards().change_entries(&entry(5, destination(1), &[out(3)]), 0);
     assert_eq!(taken, Err(ControlError::Flow(FlowModError::OtherOwner)));
     let taken = bench.steering().add_flow(flow(2, destination(2)), 0);
     assert_eq!(taken, Err(FlowError::Table(FlowModError::OtherOwner)));
@@ -259,9 +263,9 @@ fn users_and_controllers_do_not_change_each_others_entries() {
     bench.add(&all);
     assert_eq!(bench.send(1, &frames, 0), [(0, frame(1, 9))]);
     let mut seen = 0;
-    assert_eq!(bench.steering().entries_from(0, 100, |_| seen += 1), None);
+    assert_eq!(bench.shards().entries_from(0, 100, |_| seen += 1), None);
     assert_eq!(seen, 0);
-    bench.steering().remove_controllers(0);
+    bench.shards().remove_controllers(0);
     assert_eq!(bench.steering().len(), 1);
     assert_eq!(bench.send(1, &frames, 0), [(0, frame(1, 9))]);
 }
@@ -271,7 +275,7 @@ fn controllers_leave_room_for_the_flows_of_users() {
     let settings = SteeringSettings { entries: 8, ..SteeringSettings::default() };
     let mut steering = Steering::new(settings);
     let add = |steering: &mut Steering, last: u8| {
-        steering.change_entries(&entry(1, destination(last), &[out(1)]), 0)
+        SteeringShards::new([steering]).change_entries(&entry(1, destination(last), &[out(1)]), 0)
     };
     for last in 0..4 {
         assert_eq!(add(&mut steering, last), Ok(()));
@@ -296,22 +300,22 @@ fn actions_change_copy_and_group_frames() {
 
     let bucket = |actions: &[Action]| Bucket { actions: actions.to_vec(), ..Bucket::default() };
     let to_group = entry(1, destination(4), &[Action::Group(5)]);
-    let unknown = bench.steering().change_entries(&to_group, 0);
+    let unknown = bench.shards().change_entries(&to_group, 0);
     assert_eq!(unknown, Err(ControlError::NoGroup(5)));
     let buckets = vec![bucket(&[out(1)]), bucket(&[change_source, out(3)])];
-    bench.steering().add_group(5, GroupType::All, buckets, 0).expect("a group");
+    bench.shards().add_group(5, GroupType::All, &buckets, 0).expect("a group");
     bench.add(&to_group);
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(1, frame(4, 9)), (3, frame(4, 0x42))]);
     // The first port that is up.
     let watch = |port: u16| Bucket { watch_port: Some(u32::from(port) + 1), ..bucket(&[out(port)]) };
-    bench.steering().modify_group(5, GroupType::FastFailover, vec![watch(1), watch(2)]).expect("a group");
-    bench.steering().set_port_up(PortKey(2), false);
+    bench.shards().modify_group(5, GroupType::FastFailover, &vec![watch(1), watch(2)]).expect("a group");
+    bench.shards().set_port_up(PortKey(2), false);
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(2, frame(4, 9))]);
-    bench.steering().set_port_up(PortKey(2), true);
+    bench.shards().set_port_up(PortKey(2), true);
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(1, frame(4, 9))]);
-    assert_eq!(bench.steering().groups_from(5).count(), 1);
+    assert_eq!(bench.shards().groups_from(5).count(), 1);
     bench.check_books(3 + 2 + 1 + 1);
-    bench.steering().remove_group(None, 0).expect("a removal");
+    bench.shards().remove_group(None, 0).expect("a removal");
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), []);
     assert_eq!(bench.dropped(Reason::FLOW_MISS), 1);
 }
@@ -330,7 +334,7 @@ fn tables_continue_after_a_removed_header() {
     bench.add(&second);
     assert_eq!(bench.send(0, std::slice::from_ref(&tagged), 0), [(2, frame(1, 9))]);
     let mut packets = Vec::new();
-    bench.steering().entries_from(0, 100, |entry| packets.push((entry.table, entry.packets)));
+    bench.shards().entries_from(0, 100, |entry| packets.push((entry.table, entry.packets)));
     assert_eq!(packets, [(0, 1), (1, 1)]);
     // To the controller, which gets the cookie and the table of the last entry.
     bench.add(&Change { instructions: Instructions::apply([to_controller()]), ..second });
@@ -348,13 +352,13 @@ fn meters_limit_frames() {
     let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
     let mut change = entry(1, Match::any(), &[out(1)]);
     change.instructions.meter = Some(6);
-    assert_eq!(bench.steering().change_entries(&change, 0), Err(ControlError::NoMeter(6)));
-    bench.steering().add_meter(6, meter, 0).expect("a meter");
+    assert_eq!(bench.shards().change_entries(&change, 0), Err(ControlError::NoMeter(6)));
+    bench.shards().add_meter(6, meter, 0).expect("a meter");
     bench.add(&change);
     assert_eq!(bench.send(0, &vec![frame(1, 9); 5], 0).len(), 2);
     assert_eq!(bench.dropped(Reason::FLOW_DROP), 3);
     bench.check_books(2);
-    bench.steering().remove_meter(Some(6), 0);
+    bench.shards().remove_meter(Some(6), 0);
     assert_eq!(bench.send(0, &[frame(1, 9)], 0), []);
 }
 
@@ -367,13 +371,13 @@ fn removed_entries_are_reported_if_asked_for() {
         change.idle_timeout = idle.map(Duration::from_secs);
         bench.add(&change);
     }
-    bench.steering().expire_entries(SECOND / 2, 10);
-    assert_eq!(bench.steering().take_removed(10), []);
-    bench.steering().expire_entries(2 * SECOND, 10);
-    let removed = bench.steering().take_removed(10);
+    bench.shards().expire_entries(SECOND / 2, 10);
+    assert_eq!(bench.shards().take_removed(10), []);
+    bench.shards().expire_entries(2 * SECOND, 10);
+    let removed = bench.shards().take_removed(10);
     assert_eq!((removed.len(), removed[0].matching), (1, destination(1)));
     bench.add(&Change::new(Command::Delete, Match::any(), 0));
-    assert_eq!(bench.steering().take_removed(10).len(), 1);
+    assert_eq!(bench.shards().take_removed(10).len(), 1);
 }
 
 #[test]
@@ -382,7 +386,7 @@ fn entries_are_read_in_parts() {
     (0..100).for_each(|last| bench.add(&entry(1, destination(last), &[out(0)])));
     let (mut seen, mut from) = (Vec::new(), Some(0));
     while let Some(first) = from {
-        from = bench.steering().entries_from(first, 7, |entry| seen.push(*entry.matching));
+        from = bench.shards().entries_from(first, 7, |entry| seen.push(*entry.matching));
     }
     assert_eq!(seen, (0..100).map(destination).collect::<Vec<_>>());
 }
@@ -401,7 +405,7 @@ fn controllers_send_frames() {
     bench.send(3, &[frame(8, 7)], 0);
     assert_eq!(bench.packet_out(None, &perform(Output::Normal), &frame(7, 9)), [3]);
     let bad = [PacketOutStep::Perform(Action::Output(Output::Port(0)))];
-    assert_eq!(bench.steering().check_packet_out(&bad), Err(ControlError::BadPort(0)));
+    assert_eq!(bench.shards().check_packet_out(&bad), Err(ControlError::BadPort(0)));
     bench.check_books(4 + 3 + 1 + 1 + 1);
 }
 
@@ -500,10 +504,10 @@ fn a_frame_is_not_copied_without_end() {
     let mut bench = Bench::connected(FailMode::Secure);
     let group = |number: u32| Bucket { actions: vec![Action::Group(number)], ..Bucket::default() };
     let last = Bucket { actions: vec![out(1)], ..Bucket::default() };
-    bench.steering().add_group(1, GroupType::All, vec![last; 100], 0).expect("a group");
+    bench.shards().add_group(1, GroupType::All, &vec![last; 100], 0).expect("a group");
     for number in 2..6 {
         let buckets = vec![group(number - 1); 100];
-        bench.steering().add_group(number, GroupType::All, buckets, 0).expect("a group");
+        bench.shards().add_group(number, GroupType::All, &buckets, 0).expect("a group");
     }
     bench.add(&entry(1, Match::any(), &[Action::Group(5)]));
     let sent = bench.send(0, &[frame(1, 9)], 0).len();
@@ -524,7 +528,7 @@ fn a_runner_sends_what_the_operations_make() {
             assert!(steering.set_port_key(port, PortKey(number + 1)));
             let change_source = Action::SetField(Field::EthSrc, 0x0200_0000_0042);
             let change = entry(1, destination(1), &[out(1), change_source, out(2)]);
-            steering.change_entries(&change, 0).expect("a good change");
+            SteeringShards::new([&mut **steering]).change_entries(&change, 0).expect("a good change");
         }
     }
     let mut batch = Batch::new(4);
@@ -546,4 +550,230 @@ fn a_runner_sends_what_the_operations_make() {
     }
     let books = runner.switch().books();
     assert_eq!((books.counters.received_frames, books.injected, books.copied, books.planned), (2, 1, 3, 6));
+}
+
+/// A UDP frame of a flow, whose hash says which shard it belongs to.
+fn udp(flow: u16) -> Vec<u8> {
+    let mut frame = vec![0; 64];
+    frame[..24]
+        .copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17]);
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[34..36].copy_from_slice(&flow.to_be_bytes());
+    frame[37] = 53;
+    frame
+}
+
+/// A switch with two shards, three ports with one queue each, and a controller.
+struct TwoShards {
+    switch: Shards<ForwardingMode>,
+    pipes: Vec<Pipe>,
+    wakes: Arc<AtomicUsize>,
+}
+
+impl TwoShards {
+    fn new(mode: FailMode) -> Self {
+        let forward = || ForwardingMode::Steering(Box::new(Steering::new(SteeringSettings::default())));
+        let mut switch = Shards::new(forward(), vec![forward()], 3).expect("a switch");
+        let mut pipes = Vec::new();
+        for number in 0..3 {
+            let (near, far) = Pipe::pair().expect("a pipe");
+            let port = switch.add_port(vec![Box::new(near)], &PortSettings::default()).expect("a port");
+            let mut keyed = steering(&mut switch).into_iter();
+            assert!(keyed.all(|steering| steering.set_port_key(port, PortKey(number + 1))));
+            pipes.push(far);
+        }
+        let mut bench = Self { switch, pipes, wakes: Arc::default() };
+        let wakes = bench.wakes.clone();
+        let wake = move || {
+            wakes.fetch_add(1, Ordering::Relaxed);
+        };
+        bench.shards().set_controllers(mode, wake);
+        bench.shards().set_connected(true);
+        bench
+    }
+
+    fn shards(&mut self) -> SteeringShards<'_> {
+        SteeringShards::new(steering(&mut self.switch))
+    }
+
+    fn run(&mut self) {
+        while self.switch.shards_mut().map(SwitchRunner::step).sum::<usize>() > 0 {}
+    }
+
+    /// Sends a packet of each of these flows to port 0, one after the other. Returns how many each other port gets.
+    fn send(&mut self, flows: std::ops::Range<u16>) -> [usize; 2] {
+        let mut batch = Batch::new(256);
+        assert!(flows.clone().all(|flow| batch.push(&udp(flow))));
+        let numbers: Vec<u32> = (0..flows.len() as u32).collect();
+        assert_eq!(self.pipes[0].send(&batch, &numbers).expect("a pipe").frames, flows.len() as u64);
+        self.run();
+        [1, 2].map(|port| self.received(port).len())
+    }
+
+    fn received(&mut self, port: usize) -> Vec<Vec<u8>> {
+        let mut batch = Batch::new(256);
+        self.pipes[port].receive(&mut batch).expect("a pipe");
+        batch.frames().map(<[u8]>::to_vec).collect()
+    }
+
+    /// The number of frames that the shards received from port 0, and injected.
+    fn shares(&mut self) -> Vec<u64> {
+        self.switch.switches().map(|shard| shard.books().counters.received_frames).collect()
+    }
+
+    fn check_books(&mut self) {
+        self.switch.settle();
+        let books = self.switch.books();
+        let lost: u64 = REASONS.into_iter().map(|reason| books.counters.dropped(reason)).sum();
+        assert_eq!(
+            books.counters.received_frames + books.injected + books.copied,
+            books.planned + books.taken + lost,
+            "{books:?}"
+        );
+    }
+
+    fn dropped(&mut self, reason: Reason) -> u64 {
+        self.switch.books().counters.dropped(reason)
+    }
+}
+
+fn steering(switch: &mut Shards<ForwardingMode>) -> Vec<&mut Steering> {
+    let steering = |forward| match forward {
+        &mut ForwardingMode::Steering(ref mut steering) => &mut **steering,
+        other => panic!("{other:?}"),
+    };
+    switch.forwards().map(steering).collect()
+}
+
+/// What controllers change holds in all shards, and what they are told are sums: entries, tables, groups and meters.
+#[test]
+fn changes_hold_in_all_shards_and_counters_are_sums() {
+    let mut bench = TwoShards::new(FailMode::Secure);
+    let band = Band { band_type: BandType::Drop, rate: 1, burst: 150 };
+    let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
+    bench.shards().add_meter(6, meter.clone(), 0).expect("a meter");
+    let to = |port: u16| Bucket { actions: vec![out(port)], weight: 1, ..Bucket::default() };
+    bench.shards().add_group(5, GroupType::Select, &[to(1), to(2)], 0).expect("a group");
+    let mut change = entry(1, Match::any(), &[Action::Group(5)]);
+    change.instructions.meter = Some(6);
+    bench.shards().change_entries(&change, 0).expect("an entry");
+    // The meter lets pass what one of a single thread does, whichever shards the packets belong to.
+    let passed = bench.send(0..200);
+    let all: usize = passed.iter().sum();
+    assert!((150..=152).contains(&all) && passed.iter().all(|count| *count > 40), "{passed:?}");
+    assert_eq!(bench.dropped(Reason::FLOW_DROP), 200 - all as u64);
+    assert!(bench.shares().iter().all(|share| *share > 60), "{:?}", bench.shares());
+    // A flow takes the same bucket each time.
+    bench.shards().modify_meter(6, MeterDefinition { bands: Vec::new(), ..meter }, 0).expect("a meter");
+    let first = bench.send(0..100);
+    assert_eq!(bench.send(0..100), first);
+    let mut found = Vec::new();
+    let read = |shards: &mut SteeringShards<'_>, found: &mut Vec<(u64, u64)>| {
+        shards.entries_from(0, 100, |entry| found.push((entry.packets, entry.bytes)))
+    };
+    assert_eq!((read(&mut bench.shards(), &mut found), found), (None, vec![(400, 400 * 64)]));
+    let tables = bench.shards().table_counters();
+    assert_eq!((tables[0].active, tables[0].lookups, tables[0].matches), (1, 400, 400));
+    let (group, buckets) = bench.shards().group_counters(5);
+    assert_eq!(
+        (group.packets, buckets.iter().map(|one| one.packets).sum()),
+        (all as u64 + 200, group.packets)
+    );
+    assert!(buckets.iter().all(|one| one.bytes == one.packets * 64 && one.packets > 100), "{buckets:?}");
+    let (meter, bands) = bench.shards().meter_counters(6);
+    assert_eq!((meter.packets, meter.bytes, bands.len()), (200, 200 * 64, 0));
+    // What the first shard refuses changes nothing in any of them.
+    let missing = entry(1, destination(1), &[Action::Group(9)]);
+    assert_eq!(bench.shards().change_entries(&missing, 0), Err(ControlError::NoGroup(9)));
+    assert_eq!(steering(&mut bench.switch).iter().map(|one| one.controller_entries()).sum::<usize>(), 2);
+    // An entry goes with its group, from all shards, and is reported once.
+    change.flags.send_removed = true;
+    bench.shards().change_entries(&change, 0).expect("an entry");
+    bench.shards().remove_group(None, 0).expect("no group");
+    let removed = bench.shards().take_removed(10);
+    assert_eq!(removed.iter().map(|one| one.packets).collect::<Vec<_>>(), [400]);
+    assert_eq!(bench.shards().take_removed(10), []);
+    bench.shards().remove_meter(None, 0);
+    assert_eq!(bench.send(0..50), [0, 0]);
+    assert_eq!(bench.dropped(Reason::FLOW_MISS), 50);
+    bench.check_books();
+}
+
+/// An entry that any shard uses is not idle; one that ends does so in all of them, and is reported once.
+#[test]
+fn entries_end_in_all_shards_together() {
+    let mut bench = TwoShards::new(FailMode::Secure);
+    let mut change = entry(1, Match::any(), &[out(1)]);
+    (change.idle_timeout, change.flags.send_removed) = (Some(Duration::from_secs(1)), true);
+    let now = bench.switch.now();
+    bench.shards().change_entries(&change, now).expect("an entry");
+    // The packets of one flow are those of one shard: here of each in turn.
+    let flows = [0, 1].map(|shard| {
+        (0..200).find(|flow| bench.switch.shard_of(&udp(*flow)) == shard).expect("a flow of the shard")
+    });
+    for flow in flows {
+        let mut later = bench.switch.now();
+        assert_eq!(bench.send(flow..flow + 1), [1, 0]);
+        later += SECOND - 1;
+        bench.shards().expire_entries(later, 10);
+        assert_eq!(bench.shards().take_removed(10), []);
+        assert!(bench.shards().next_deadline().is_some_and(|next| next > later));
+    }
+    let later = bench.switch.now() + SECOND;
+    bench.shards().expire_entries(later, 10);
+    let removed = bench.shards().take_removed(10);
+    assert_eq!(removed.iter().map(|one| (one.packets, one.bytes)).collect::<Vec<_>>(), [(2, 128)]);
+    assert_eq!(bench.shards().next_deadline(), None);
+    assert!(steering(&mut bench.switch).iter().all(|one| one.controller_entries() == 0));
+    assert_eq!(bench.wakes.load(Ordering::Relaxed), 1);
+    bench.check_books();
+}
+
+/// Packets for controllers wait in each shard, within a bound; those that a controller sends belong to the shard of their flow.
+#[test]
+fn packets_reach_controllers_from_all_shards() {
+    let mut bench = TwoShards::new(FailMode::Standalone);
+    bench.shards().change_entries(&entry(0, Match::any(), &[to_controller()]), 0).expect("an entry");
+    for _ in 0..4 {
+        assert_eq!(bench.send(0..250), [0, 0]);
+    }
+    let full = bench.dropped(Reason::CONTROLLER_FULL);
+    assert_eq!(full, 1000 - 2 * 256);
+    assert_eq!(bench.wakes.load(Ordering::Relaxed), 2);
+    // Those of a flow in their order, and none of a shard alone.
+    let packets = bench.shards().take_packets(64);
+    let of_second = packets.iter().filter(|packet| bench.switch.shard_of(&packet.frame) == 1).count();
+    assert_eq!((packets.len(), of_second), (64, 32));
+    assert!(packets.iter().all(|one| one.in_port == Some(1) && one.reason == PacketReason::TableMiss));
+    let rest = bench.shards().take_packets(usize::MAX).len();
+    assert_eq!((rest, bench.shards().take_packets(10).len()), (2 * 256 - 64, 0));
+    // From the controller, through the tables and past them.
+    bench.shards().change_entries(&entry(5, Match::any(), &[out(2)]), 0).expect("an entry");
+    let before = bench.switch.switches().map(|shard| shard.books().injected).collect::<Vec<_>>();
+    for flow in 0..100 {
+        let step = match flow % 2 {
+            0 => PacketOutStep::Table,
+            _ => PacketOutStep::Perform(out(1)),
+        };
+        let frame = udp(flow);
+        bench.shards().check_packet_out(&[step]).expect("good steps");
+        bench.switch.inject(&frame, None, |forward, outcome| {
+            if let ForwardingMode::Steering(steering) = forward {
+                steering.packet_out(None, &[step], &frame, 0, outcome);
+            }
+        });
+    }
+    bench.run();
+    let injected: Vec<u64> = bench.switch.switches().map(|shard| shard.books().injected).collect();
+    assert_eq!(before, [0, 0]);
+    assert!(injected.iter().all(|count| *count > 30) && injected.iter().sum::<u64>() == 100, "{injected:?}");
+    assert_eq!([1, 2].map(|port| bench.received(port).len()), [50, 50]);
+    // Without a controller nothing waits, in no shard.
+    bench.shards().change_entries(&Change::new(Command::Delete, Match::any(), 5), 0).expect("no entry");
+    bench.shards().change_entries(&entry(0, Match::any(), &[to_controller()]), 0).expect("an entry");
+    bench.send(0..100);
+    bench.shards().set_connected(false);
+    assert_eq!(bench.shards().take_packets(10).len(), 0);
+    assert_eq!(bench.send(0..100), [100, 100]);
+    bench.check_books();
 }

@@ -2,9 +2,9 @@
 //! the switch, and what one request costs is bounded.
 
 use super::attach::Network;
-use super::flows::steering;
+use super::flows::all_steering;
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
-use flow_table::{Field, Group, Match};
+use flow_table::{Field, Group, GroupCounters, Match, Meter, MeterCounters};
 use model::SwitchMode;
 use openflow::ErrorCode;
 use openflow::message::{
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
     ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortId, PortKey,
-    Shards, Steering,
+    Shards, SteeringShards,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -77,13 +77,13 @@ impl Network {
     /// Connects a new switch to what wakes the agent, if it has controllers.
     pub(super) fn prepare_controllers(&mut self, number: u64) {
         let bell: Arc<EventFd> = self.agent_bell.clone();
-        let Ok((record, steering, _)) = self.controlled(number) else { return };
+        let Ok((record, mut steering, _)) = self.controlled(number) else { return };
         let mode = match record.definition.fail_mode {
             model::FailMode::Secure => FailMode::Secure,
             model::FailMode::Standalone => FailMode::Standalone,
         };
         bell.ring();
-        steering.set_controllers(mode, Box::new(move || bell.ring()));
+        steering.set_controllers(mode, move || bell.ring());
     }
 
     /// What is signalled when something waits for the agent.
@@ -97,10 +97,13 @@ impl Network {
         controlled.map(|record| (record.number, record.definition.clone())).collect()
     }
 
-    fn controlled(&mut self, number: u64) -> Result<(&mut SwitchRecord, &mut Steering, u64), AgentFault> {
+    fn controlled(
+        &mut self,
+        number: u64,
+    ) -> Result<(&mut SwitchRecord, SteeringShards<'_>, u64), AgentFault> {
         let (record, runner) = self.controlled_runner(number)?;
         let now = runner.now();
-        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        let steering = shards(record, runner)?;
         Ok((record, steering, now))
     }
 
@@ -121,15 +124,15 @@ impl Network {
             let (record, runner) = self.controlled_runner(number)?;
             return check_port_mod(&ports(record, runner), &change).map_err(AgentFault::from);
         }
-        let (_, steering, now) = self.controlled(number)?;
+        let (_, mut steering, now) = self.controlled(number)?;
         match message {
             // The agent keeps the packets that a change names.
             Message::FlowMod(change) => Ok(steering.change_entries(&change.change, now)?),
             Message::GroupMod(GroupMod::Add { group, group_type, buckets }) => {
-                Ok(steering.add_group(group, group_type, buckets, now)?)
+                Ok(steering.add_group(group, group_type, &buckets, now)?)
             }
             Message::GroupMod(GroupMod::Modify { group, group_type, buckets }) => {
-                Ok(steering.modify_group(group, group_type, buckets)?)
+                Ok(steering.modify_group(group, group_type, &buckets)?)
             }
             Message::GroupMod(GroupMod::Delete(group)) => Ok(steering.remove_group(group, now)?),
             Message::MeterMod(MeterMod::Add(meter, definition)) => {
@@ -165,8 +168,8 @@ impl Network {
         if packet.data.len() > switch::MAX_FRAME {
             return Err(ErrorCode::BRC_BAD_PACKET.into());
         }
-        steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?.check_packet_out(&steps)?;
-        runner.inject(from, |forward, outcome| {
+        shards(record, runner)?.check_packet_out(&steps)?;
+        runner.inject(&packet.data, from, |forward, outcome| {
             if let ForwardingMode::Steering(steering) = forward {
                 steering.packet_out(in_port, &steps, &packet.data, now, outcome);
             }
@@ -212,7 +215,7 @@ impl Network {
             }
             _ => {}
         }
-        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        let mut steering = shards(record, runner)?;
         Ok(match request {
             MultipartRequest::Flow(selection) => {
                 let mut flows = Vec::new();
@@ -224,7 +227,7 @@ impl Network {
                 Report { reply: MultipartReply::Flow(flows), next: next.map(u64::from) }
             }
             MultipartRequest::Aggregate(selection) => {
-                Report::whole(MultipartReply::Aggregate(aggregate(steering, selection)))
+                Report::whole(MultipartReply::Aggregate(aggregate(&mut steering, selection)))
             }
             MultipartRequest::Table => {
                 let tables = (0..).zip(steering.table_counters()).map(|(table, counters)| TableStats {
@@ -236,21 +239,20 @@ impl Network {
                 Report::whole(MultipartReply::Table(tables.collect()))
             }
             MultipartRequest::Group(group) => {
-                let uses = group_uses(steering);
+                let uses = group_uses(&mut steering);
                 let chosen =
                     |(number, ..): &(u32, &Group, Duration)| group.is_none_or(|group| group == *number);
                 let mut groups = steering.groups_from(first).filter(chosen);
-                let stats = |(group, found, created): (u32, &Group, Duration)| GroupStats {
-                    group,
-                    references: uses.get(&group).copied().unwrap_or(0),
-                    packets: found.counters.packets,
-                    bytes: found.counters.bytes,
-                    age: now.saturating_sub(created),
-                    buckets: found
-                        .buckets
-                        .iter()
-                        .map(|(_, counters)| (counters.packets, counters.bytes))
-                        .collect(),
+                let stats = |(group, _, created): (u32, &Group, Duration)| {
+                    let (GroupCounters { packets, bytes }, buckets) = steering.group_counters(group);
+                    GroupStats {
+                        group,
+                        references: uses.get(&group).copied().unwrap_or(0),
+                        packets,
+                        bytes,
+                        age: now.saturating_sub(created),
+                        buckets: buckets.iter().map(|found| (found.packets, found.bytes)).collect(),
+                    }
                 };
                 let list = groups.by_ref().take(GROUPS_OF_PART).map(stats).collect();
                 let next = groups.next().map(|(number, ..)| number.into());
@@ -271,22 +273,22 @@ impl Network {
                 Report::whole(MultipartReply::GroupFeatures(GroupFeatures::of_groups()))
             }
             MultipartRequest::Meter(meter) => {
-                let uses = meter_uses(steering);
+                let uses = meter_uses(&mut steering);
                 let mut meters = steering
                     .meters_from(first)
                     .filter(|(number, _)| meter.is_none_or(|meter| meter == *number));
-                let list: Vec<MeterStats> = meters
-                    .by_ref()
-                    .take(GROUPS_OF_PART)
-                    .map(|(meter, found)| MeterStats {
+                let stats = |(meter, found): (u32, &Meter)| {
+                    let (MeterCounters { packets, bytes }, bands) = steering.meter_counters(meter);
+                    MeterStats {
                         meter,
                         flows: uses.get(&meter).copied().unwrap_or(0),
-                        packets: found.counters.packets,
-                        bytes: found.counters.bytes,
+                        packets,
+                        bytes,
                         age: now.saturating_sub(found.created),
-                        bands: found.bands.iter().map(|band| (band.packets, band.bytes)).collect(),
-                    })
-                    .collect();
+                        bands: bands.iter().map(|band| (band.packets, band.bytes)).collect(),
+                    }
+                };
+                let list: Vec<MeterStats> = meters.by_ref().take(GROUPS_OF_PART).map(stats).collect();
                 let next = meters.next().map(|(number, _)| number.into());
                 if meter.is_some() && list.is_empty() {
                     return Err(ErrorCode::MMFC_UNKNOWN_METER.into());
@@ -347,7 +349,7 @@ impl Network {
                 note(PortStatusReason::Delete, port);
             });
         }
-        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        let mut steering = shards(record, runner)?;
         let of_switch = |number: &u32| u16::try_from(*number).is_ok();
         for (number, port) in now.iter().filter(|(number, _)| of_switch(number)) {
             steering.set_port_up(PortKey(*number as u16), port.state == LIVE);
@@ -365,7 +367,7 @@ impl Network {
         number: u64,
         states: Vec<ControllerState>,
     ) -> Result<(), AgentFault> {
-        let (record, steering, _) = self.controlled(number)?;
+        let (record, mut steering, _) = self.controlled(number)?;
         steering.set_connected(states.iter().any(|state| state.role.is_some()));
         steering.set_gets_misses(states.iter().any(|state| state.role.is_some() && state.gets_misses));
         record.agent.states = Some((states, Instant::now()));
@@ -375,7 +377,7 @@ impl Network {
     /// The agent has ended: no controller is connected any more.
     pub(crate) fn forget_agent(&mut self) {
         for (number, _) in self.controlled_switches() {
-            if let Ok((record, steering, _)) = self.controlled(number) {
+            if let Ok((record, mut steering, _)) = self.controlled(number) {
                 steering.set_connected(false);
                 steering.set_gets_misses(false);
                 record.agent = AgentRecord::default();
@@ -397,6 +399,14 @@ impl Network {
         };
         Ok(states.iter().map(later).collect())
     }
+}
+
+/// All shards of a switch.
+fn shards<'a>(
+    record: &SwitchRecord,
+    runner: &'a mut Shards<ForwardingMode>,
+) -> Result<SteeringShards<'a>, AgentFault> {
+    all_steering(&record.name, runner).map(SteeringShards::new).map_err(|_| AgentFault::NoSwitch)
 }
 
 fn is_controlled(record: &SwitchRecord) -> bool {
@@ -504,7 +514,7 @@ fn flow_stats(entry: &flow_table::Entry<'_>, now: Duration) -> FlowStats {
     }
 }
 
-fn aggregate(steering: &mut Steering, selection: &FlowSelection) -> Aggregate {
+fn aggregate(steering: &mut SteeringShards, selection: &FlowSelection) -> Aggregate {
     let mut sum = Aggregate::default();
     steering.entries_from(0, u32::MAX, |entry| {
         if selection.selects(&entry) {
@@ -522,7 +532,7 @@ fn counted(count: u64) -> u64 {
 }
 
 /// The number of entries that use each group.
-fn group_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
+fn group_uses(steering: &mut SteeringShards) -> BTreeMap<u32, u32> {
     let mut uses = BTreeMap::new();
     steering.entries_from(0, u32::MAX, |entry| {
         for action in entry.instructions.apply.iter().chain(&entry.instructions.write) {
@@ -535,7 +545,7 @@ fn group_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
 }
 
 /// The number of entries that use each meter.
-fn meter_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
+fn meter_uses(steering: &mut SteeringShards) -> BTreeMap<u32, u32> {
     let mut uses = BTreeMap::new();
     steering.entries_from(0, u32::MAX, |entry| {
         if let Some(meter) = entry.instructions.meter {

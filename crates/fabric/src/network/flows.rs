@@ -13,7 +13,7 @@ use model::{AddFlow, FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchNam
 use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering};
+use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering, SteeringShards};
 
 /// Why a flow is refused that no daemon of ours orders.
 pub(super) fn malformed(what: &'static str) -> OperationError {
@@ -261,11 +261,10 @@ impl Network {
                     report.note(&record.name, ended);
                 }
             }
-            for steering in all {
-                steering.expire_entries(now, MAX_EXPIRED_FLOWS);
-                let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
-                next = [next, due].into_iter().flatten().min();
-            }
+            let mut shards = SteeringShards::new(all);
+            shards.expire_entries(now, MAX_EXPIRED_FLOWS * times);
+            let due = shards.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
+            next = [next, due].into_iter().flatten().min();
         }
         next
     }

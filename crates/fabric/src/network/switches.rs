@@ -112,9 +112,6 @@ impl Network {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
         let threads = self.thread_count();
-        if threads > 1 && !definition.controllers.is_empty() {
-            return Err(PortError::Threads("a controller of a switch").into());
-        }
         let mut modes = forwarding_modes(definition, threads).into_iter();
         let first = modes.next().unwrap_or(ForwardingMode::Static(StaticTable::new()));
         let runner = Shards::new(first, modes.collect(), secret())

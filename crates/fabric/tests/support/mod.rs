@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod agent;
+
 use fabric::{Fabric, Settings, serve};
 use model::{
     Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, Limits, PortRequest, Restart, Ring,
@@ -31,6 +33,11 @@ impl TestBed {
 
     /// A fabric with this number of switch threads, and a switch of this mode.
     pub(crate) fn with_threads(switch_threads: usize, mode: SwitchMode) -> Self {
+        Self::with_fabric(switch_threads, mode).0
+    }
+
+    /// The same, and the fabric.
+    pub(crate) fn with_fabric(switch_threads: usize, mode: SwitchMode) -> (Self, Fabric) {
         let fabric = Fabric::start(
             &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false, switch_threads },
             HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
@@ -38,12 +45,13 @@ impl TestBed {
         )
         .unwrap();
         let (near, far) = Channel::pair().unwrap();
-        thread::spawn(move || serve(&fabric, &Arc::new(far)));
+        let served = fabric.clone();
+        thread::spawn(move || serve(&served, &Arc::new(far)));
         let (client, reader) = Client::connect(near, [7; 16]).unwrap();
         thread::spawn(move || reader.run(|_| {}));
         let definition = CreateSwitch { mode, ..CreateSwitch::new(lan()) };
         client.ask(orders::AddSwitch { definition }).unwrap();
-        Self(client)
+        (Self(client), fabric)
     }
 
     pub(crate) fn define(&self, name: &str, ports: u8) {

@@ -2,7 +2,7 @@
 
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
-use crate::token_bucket::Bucket;
+use flow_table::TokenBucket;
 use packet::MacAddr;
 use reason::Reason;
 
@@ -105,7 +105,7 @@ pub trait Forward: Send {
     fn remove_port(&mut self, port: PortId);
 
     /// Limits the addresses that are learned from a port: each of them takes a token. A method that learns none does nothing.
-    fn limit_new_addresses(&mut self, _port: PortId, _quota: Bucket) {}
+    fn limit_new_addresses(&mut self, _port: PortId, _quota: TokenBucket) {}
 
     /// Forgets the addresses learned at a port that went down. Its assigned addresses stay. Callers may repeat it while
     /// the port is down, so it must be cheap when there is nothing to forget.
@@ -194,7 +194,7 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
         (**self).remove_port(port);
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+    fn limit_new_addresses(&mut self, port: PortId, quota: TokenBucket) {
         (**self).limit_new_addresses(port, quota);
     }
 

@@ -19,7 +19,7 @@
 use super::contract::{Decision, Forward};
 use super::static_table::TableError;
 use crate::port::PortId;
-use crate::token_bucket::Bucket;
+use flow_table::TokenBucket;
 use packet::MacAddr;
 
 /// Entries per bucket: two cache lines.
@@ -95,7 +95,7 @@ struct Taught {
     /// The port's expired entries are not searched for again before this time.
     reclaim_after: u64,
     /// The addresses that the port may teach now.
-    quota: Bucket,
+    quota: TokenBucket,
 }
 
 /// Minimum interval in nanoseconds between searches of the whole table for the expired entries of a port at its limit.
@@ -347,7 +347,7 @@ impl Forward for LearningBridge {
         }
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+    fn limit_new_addresses(&mut self, port: PortId, quota: TokenBucket) {
         self.taught(port).quota = quota;
     }
 

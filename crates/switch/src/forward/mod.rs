@@ -23,5 +23,6 @@ pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, P
 pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
 pub use learning::{LearningBridge, LearningSettings};
 pub use mode::ForwardingMode;
+pub use openflow::SteeringShards;
 pub use static_table::{StaticTable, TableError};
 pub use steering::{Steering, SteeringSettings};

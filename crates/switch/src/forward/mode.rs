@@ -4,7 +4,7 @@ use super::contract::{Decision, Forward, FrameHead, Outcome};
 use super::{LearningBridge, StaticTable, Steering};
 use crate::batch::UnreadFrame;
 use crate::port::PortId;
-use crate::token_bucket::Bucket;
+use flow_table::TokenBucket;
 use packet::MacAddr;
 
 /// One of the forwarding methods.
@@ -87,7 +87,7 @@ impl Forward for ForwardingMode {
         }
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+    fn limit_new_addresses(&mut self, port: PortId, quota: TokenBucket) {
         match self {
             Self::Static(table) => table.limit_new_addresses(port, quota),
             Self::Learning(bridge) => bridge.limit_new_addresses(port, quota),

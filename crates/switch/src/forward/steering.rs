@@ -16,11 +16,10 @@ use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
 use crate::huge_pages;
 use crate::port::PortId;
-use crate::token_bucket::Bucket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,
-    Seed,
+    Seed, TokenBucket,
 };
 use packet::MacAddr;
 use reason::Reason;
@@ -642,7 +641,7 @@ impl Forward for Steering {
         self.bridge.remove_port(port);
     }
 
-    fn limit_new_addresses(&mut self, port: PortId, quota: Bucket) {
+    fn limit_new_addresses(&mut self, port: PortId, quota: TokenBucket) {
         self.bridge.limit_new_addresses(port, quota);
     }
 

@@ -298,9 +298,17 @@ impl<F: Forward> Shards<F> {
         self.shards_mut().map(SwitchRunner::switch)
     }
 
-    /// As [`SwitchRunner::inject`], at the first shard.
-    pub fn inject(&mut self, from: Option<PortId>, perform: impl FnOnce(&mut F, &mut dyn Outcome)) {
-        self.first.inject(from, perform);
+    /// As [`SwitchRunner::inject`], at the shard that the frame belongs to.
+    pub fn inject(
+        &mut self,
+        frame: &[u8],
+        from: Option<PortId>,
+        perform: impl FnOnce(&mut F, &mut dyn Outcome),
+    ) {
+        let number = self.shard_of(frame);
+        if let Some(shard) = self.shards_mut().nth(number) {
+            shard.inject(from, perform);
+        }
     }
 
     /// Receives all that a port has now at any shard, and sends it on.

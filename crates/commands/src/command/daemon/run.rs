@@ -60,8 +60,8 @@ pub(crate) struct Arguments {
     /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
-    /// Number of threads that run the switches. With several, each box has a ring pair for each of them, and some settings are
-    /// refused: see the book, "Switch threads"
+    /// Number of threads that run the switches. With several, each port of a box has a ring pair for each of them: see the book,
+    /// "Switch threads"
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
     switch_threads: u8,
     /// Socket of the launcher. The daemon starts a launcher if none listens there [default: the path of the store, or

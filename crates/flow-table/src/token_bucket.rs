@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Nanoseconds in a second.
-pub(crate) const SECOND: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 /// When a bucket is full again. It has a cache line of its own, because threads write it.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ struct FullTime(AtomicU64);
 
 /// The end of a token bucket that one thread has. Tokens are counted in units of 1 / SECOND, so that no fraction is lost.
 #[derive(Debug, Default)]
-pub struct Bucket {
+pub struct TokenBucket {
     rate: u64,
     /// The nanoseconds in which an empty bucket becomes full.
     depth: u64,
@@ -53,17 +53,17 @@ impl Lease {
     }
 }
 
-impl Clone for Bucket {
+impl Clone for TokenBucket {
     /// Another end of the same bucket.
     fn clone(&self) -> Self {
         Self { rate: self.rate, depth: self.depth, full: self.full.clone(), ..Self::default() }
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket with a depth of `burst` nanoseconds at its rate, but at least `least` tokens. Without a rate, it always has
     /// enough.
-    pub(crate) fn new(rate: u64, burst: u64, least: u64) -> Self {
+    pub fn new(rate: u64, burst: u64, least: u64) -> Self {
         if rate == 0 {
             return Self::default();
         }
@@ -73,19 +73,19 @@ impl Bucket {
     }
 
     /// A full bucket that holds the tokens of a second.
-    pub(crate) fn per_second(rate: u64) -> Self {
+    pub fn per_second(rate: u64) -> Self {
         Self::new(rate, SECOND, 1)
     }
 
     /// Whether there is a limit.
     #[inline(always)]
-    pub(crate) fn is_limited(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         self.rate != 0
     }
 
     /// Whether there are so many tokens, which [`take`](Self::take) may take then.
     #[inline]
-    pub(crate) fn has(&mut self, tokens: u64, now: u64) -> bool {
+    pub fn has(&mut self, tokens: u64, now: u64) -> bool {
         if self.rate == 0 {
             return true;
         }
@@ -101,7 +101,7 @@ impl Bucket {
 
     /// Takes tokens.
     #[inline]
-    pub(crate) fn take(&mut self, tokens: u64) {
+    pub fn take(&mut self, tokens: u64) {
         if self.rate != 0 {
             let units = u128::from(tokens) * u128::from(SECOND);
             self.paid += units;
@@ -111,9 +111,20 @@ impl Bucket {
         }
     }
 
+    /// Takes tokens if there are so many. Leases no more than these, so that nothing has to be given back.
+    #[inline]
+    pub fn take_if(&mut self, tokens: u64, now: u64) -> bool {
+        self.paid = 0;
+        let has_them = self.has(tokens, now);
+        if has_them {
+            self.take(tokens);
+        }
+        has_them
+    }
+
     /// Gives back what was leased and is not used, unless another thread has leased since.
     #[inline]
-    pub(crate) fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         if self.lease.units >= u128::from(self.rate) && self.rate != 0 {
             self.return_lease();
         }
@@ -178,9 +189,9 @@ mod tests {
             [(1_000_000, 1_000_000, 40), (8_000_000, 65_536_000, 12_000), (7, 0, 1), (3_000, 0, 3)]
         {
             for shares in [[1, 1, 1], [100, 1, 0], [1, 0, 0], [20, 20, 1]] {
-                let first = Bucket::new(rate, burst, u64::from(wanted));
+                let first = TokenBucket::new(rate, burst, u64::from(wanted));
                 let depth = first.depth;
-                let mut alone = Bucket::new(rate, burst, u64::from(wanted));
+                let mut alone = TokenBucket::new(rate, burst, u64::from(wanted));
                 let mut ends = [first.clone(), first.clone(), first];
                 let mut random = Random::new(rate);
                 // Four times as much is wanted as is granted.
@@ -231,7 +242,7 @@ mod tests {
     /// Four threads empty a bucket at one moment: they get exactly what it holds.
     #[test]
     fn real_threads_share_a_bucket() {
-        let bucket = Bucket::new(1_000_000_000, 1_000_000, 1);
+        let bucket = TokenBucket::new(1_000_000_000, 1_000_000, 1);
         let all: Vec<_> = (0..4)
             .map(|number: u64| {
                 let mut end = bucket.clone();
