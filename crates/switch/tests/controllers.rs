@@ -308,7 +308,7 @@ fn actions_change_copy_and_group_frames() {
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(1, frame(4, 9)), (3, frame(4, 0x42))]);
     // The first port that is up.
     let watch = |port: u16| Bucket { watch_port: Some(u32::from(port) + 1), ..bucket(&[out(port)]) };
-    bench.shards().modify_group(5, GroupType::FastFailover, &vec![watch(1), watch(2)]).expect("a group");
+    bench.shards().modify_group(5, GroupType::FastFailover, &[watch(1), watch(2)]).expect("a group");
     bench.shards().set_port_up(PortKey(2), false);
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(2, frame(4, 9))]);
     bench.shards().set_port_up(PortKey(2), true);
@@ -504,9 +504,8 @@ fn a_frame_is_not_copied_without_end() {
     let mut bench = Bench::connected(FailMode::Secure);
     let group = |number: u32| Bucket { actions: vec![Action::Group(number)], ..Bucket::default() };
     let last = Bucket { actions: vec![out(1)], ..Bucket::default() };
-    bench.shards().add_group(1, GroupType::All, &vec![last; 100], 0).expect("a group");
-    for number in 2..6 {
-        let buckets = vec![group(number - 1); 100];
+    for number in 1..6 {
+        let buckets = vec![if number == 1 { last.clone() } else { group(number - 1) }; 100];
         bench.shards().add_group(number, GroupType::All, &buckets, 0).expect("a group");
     }
     bench.add(&entry(1, Match::any(), &[Action::Group(5)]));

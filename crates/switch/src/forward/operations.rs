@@ -195,7 +195,7 @@ impl Steering {
     }
 
     /// Performs a packet-out message on a frame, as if it had arrived at the port with this number. The actions were
-    /// [checked](Self::check_packet_out).
+    /// [checked](super::SteeringShards::check_packet_out).
     pub fn packet_out(
         &mut self,
         in_port: Option<u32>,
