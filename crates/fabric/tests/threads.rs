@@ -310,7 +310,7 @@ fn controllers_change_all_threads() {
         let mut change = Change::new(Command::Add, from.unwrap_or(Match::any()), priority);
         (change.instructions, change.cookie) = (Instructions::output(output), priority.into());
         change.flags.send_removed = true;
-        change.idle_timeout = (priority == 2).then_some(Duration::from_secs(1));
+        change.idle_timeout = (priority == 2).then_some(Duration::from_secs(2));
         let message = Message::FlowMod(FlowMod { change, buffer: None });
         let order = Request::Perform { switch, message_type: 14, body: agent::body(&message) };
         assert_eq!(agent::ask(&agent, order), Reply::Done);

@@ -350,7 +350,7 @@ impl<F: Forward> SwitchRunner<F> {
             });
             if !is_crowded {
                 if let Some(exchange) = exchange.as_mut().filter(|_| serves_others) {
-                    exchange.crowding.push((*port, false));
+                    exchange.note_crowded(*port, false);
                 }
                 if !crowded_elsewhere.contains(port) {
                     switch.forward_mut().set_crowded(*port, false);
@@ -593,7 +593,7 @@ impl<F: Forward> SwitchRunner<F> {
 #[cold]
 pub(crate) fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch, frames: &[u32]) {
     let tags = frames.iter().map(|number| without_shard(batch.tag(*number as usize))).filter(|tag| *tag != 0);
-    tags.for_each(|tag| switch.forward_mut().count_lost(tag));
+    tags.for_each(|tag| switch.forward_mut().count_lost(tag, 1));
 }
 
 /// Sleeps until a port of any of these runners has frames, one of their wake events or `wake_event` is signalled, or
@@ -690,7 +690,7 @@ fn note_crowded<F: Forward>(
     if !crowded.contains(&port) {
         crowded.push(port);
         switch.forward_mut().set_crowded(port, true);
-        told.into_iter().for_each(|exchange| exchange.crowding.push((port, true)));
+        told.into_iter().for_each(|exchange| exchange.note_crowded(port, true));
     }
 }
 

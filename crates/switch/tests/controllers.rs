@@ -659,7 +659,7 @@ fn changes_hold_in_all_shards_and_counters_are_sums() {
     // The meter lets pass what one of a single thread does, whichever shards the packets belong to.
     let passed = bench.send(0..200);
     let all: usize = passed.iter().sum();
-    assert!((150..=152).contains(&all) && passed.iter().all(|count| *count > 40), "{passed:?}");
+    assert!((150..=160).contains(&all) && passed.iter().all(|count| *count > 40), "{passed:?}");
     assert_eq!(bench.dropped(Reason::FLOW_DROP), 200 - all as u64);
     assert!(bench.shares().iter().all(|share| *share > 60), "{:?}", bench.shares());
     // A flow takes the same bucket each time.

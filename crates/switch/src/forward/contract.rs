@@ -120,8 +120,8 @@ pub trait Forward: Send {
     /// Notes whether the function at the other end of a port stands still.
     fn set_silent(&mut self, _port: PortId, _is_silent: bool) {}
 
-    /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
-    fn count_lost(&mut self, _tag: u64) {}
+    /// Notes that frames that were decided to go to a function, with this tag, were lost on the way to it.
+    fn count_lost(&mut self, _tag: u64, _frames: u64) {}
 
     /// Whether a function behind a port translates addresses, so that its frames may belong to other shards than those that it got.
     fn translates(&self, _port: PortId) -> bool {
@@ -214,8 +214,8 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
         (**self).set_silent(port, is_silent);
     }
 
-    fn count_lost(&mut self, tag: u64) {
-        (**self).count_lost(tag);
+    fn count_lost(&mut self, tag: u64, frames: u64) {
+        (**self).count_lost(tag, frames);
     }
 
     fn translates(&self, port: PortId) -> bool {

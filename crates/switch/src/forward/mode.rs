@@ -157,9 +157,9 @@ impl Forward for ForwardingMode {
         }
     }
 
-    fn count_lost(&mut self, tag: u64) {
+    fn count_lost(&mut self, tag: u64, frames: u64) {
         if let Self::Steering(steering) = self {
-            steering.count_lost(tag);
+            steering.count_lost(tag, frames);
         }
     }
 

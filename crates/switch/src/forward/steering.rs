@@ -670,8 +670,8 @@ impl Forward for Steering {
         }
     }
 
-    fn count_lost(&mut self, tag: u64) {
-        self.chains.count_lost(tag);
+    fn count_lost(&mut self, tag: u64, frames: u64) {
+        self.chains.count_lost(tag, frames);
     }
 
     fn translates(&self, port: PortId) -> bool {

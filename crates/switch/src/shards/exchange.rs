@@ -201,7 +201,7 @@ pub(crate) struct Exchange {
     /// Addresses that other shards were not told of yet.
     pub(crate) news: Vec<(MacAddr, PortId)>,
     /// Ports that this shard drives for all, and that began or ceased to have little room, which others were not told yet.
-    pub(crate) crowding: Vec<(PortId, bool)>,
+    crowding: Vec<(PortId, bool)>,
     /// Tags of frames that were lost here and whose records other shards have, each with the number of frames.
     lost: Vec<(u64, u32)>,
     /// Scratch memory: the frames of a batch that belong to each shard.
@@ -270,6 +270,12 @@ impl Exchange {
         }
         outbox.publish();
         sent
+    }
+
+    /// Notes whether a port that this shard drives for all has little room left. The others need only the latest state.
+    pub(crate) fn note_crowded(&mut self, port: PortId, is_crowded: bool) {
+        self.crowding.retain(|(other, _)| *other != port);
+        self.crowding.push((port, is_crowded));
     }
 
     /// Notes that a frame with this tag, which belongs to another shard, was lost on the way to a function.
@@ -431,6 +437,50 @@ mod tests {
         assert!(shards[0].news.is_empty() && !shards[0].is_crowded(1));
         assert_eq!(shards[1].receive(0, &mut found), Some(Message::Learned(four)));
         assert_eq!(found.frame(0), Some(&[2, 0, 0, 0, 0, 9][..]));
+    }
+
+    /// What a shard was told in all: lost frames, and the last word on each port.
+    fn told(shard: &mut Exchange) -> (u64, Vec<(PortId, bool)>) {
+        let (mut found, mut lost, mut crowded) = (Batch::new(64), 0, Vec::new());
+        while let Some(message) = shard.receive(0, &mut found) {
+            for (at, frame) in found.frames().enumerate() {
+                match message {
+                    Message::Lost => {
+                        assert_eq!(shard_of(found.tag(at)), 1);
+                        lost += u64::from(u32::from_ne_bytes(frame.try_into().unwrap()));
+                    }
+                    Message::Crowded(port) => crowded.push((port, frame == [1])),
+                    other => panic!("{other:?}"),
+                }
+            }
+            found.clear();
+        }
+        (lost, crowded)
+    }
+
+    #[test]
+    fn what_a_busy_shard_is_told_costs_bounded_memory() {
+        let mut shards = Exchange::connect(vec![bell(), bell()], 0).unwrap();
+        let (mut second, mut first) = (shards.pop().unwrap(), shards.pop().unwrap());
+        for round in 0..10_000u64 {
+            first.note_lost((1 << SHARD_SHIFT) | (round / 2));
+            first.note_crowded(PortId(round as u16 % 3), round % 2 == 0);
+            if round % 100 == 0 {
+                first.announce();
+            }
+        }
+        assert!(first.lost.len() <= MAX_LOST && first.crowding.len() <= 3);
+        assert!(!first.prepare_sleep(), "it would sleep with something to tell");
+        let (mut lost, mut crowded) = (0, Vec::new());
+        while !first.lost.is_empty() || !first.crowding.is_empty() || lost == 0 {
+            first.announce();
+            let more = told(&mut second);
+            lost += more.0;
+            crowded.extend(more.1);
+        }
+        assert_eq!(lost, 10_000);
+        let last = |port| crowded.iter().rfind(|(found, _)| *found == PortId(port)).map(|(_, state)| *state);
+        assert_eq!([0, 1, 2].map(last), [Some(false), Some(false), Some(true)]);
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl<F: Forward> SwitchRunner<F> {
         for (number, frame) in self.batch.frames().enumerate() {
             let tag = without_shard(self.batch.tag(number));
             let count = frame.first_chunk().map_or(0, |count| u32::from_ne_bytes(*count));
-            (0..count).for_each(|_| self.switch.forward_mut().count_lost(tag));
+            self.switch.forward_mut().count_lost(tag, count.into());
         }
     }
 }

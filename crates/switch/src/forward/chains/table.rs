@@ -484,7 +484,7 @@ impl Chains {
             && let Some(first) = first
             && let Some((service, slot)) = self.crowded_later(record, version, first, reverse)
         {
-            self.lose_at_instance(service, slot);
+            self.lose_at_instance(service, slot, 1);
             return self.lose_at_entry(version, first, reverse);
         }
         self.deliver(record, first, (reverse, lookups), length, now)
@@ -521,12 +521,12 @@ impl Chains {
         (0..).zip(hops).map(instance).find(is_crowded).map(|(_, service, slot)| (service, slot))
     }
 
-    /// Counts a packet that was lost because of an instance.
+    /// Counts packets that were lost because of an instance.
     #[cold]
-    fn lose_at_instance(&mut self, service: u16, slot: u8) {
+    fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
         let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
         if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
-            instance.lost += 1;
+            instance.lost += frames;
         }
     }
 
@@ -722,16 +722,16 @@ impl Chains {
 
     /// Counts a frame that there was no room for at the port that it was sent to with this tag.
     #[cold]
-    pub(crate) fn count_lost(&mut self, tag: u64) {
+    pub(crate) fn count_lost(&mut self, tag: u64, frames: u64) {
         let Some(Identity { record, hop, reverse, .. }) = Identity::from_tag(tag) else { return };
         let (_, version) = self.records.flow(record);
         let Some(version) = self.versions.get_mut(version) else { return };
         let hop = usize::from(hop);
         if let Some(counters) = version.counters.get_mut(hop) {
-            counters[usize::from(reverse)].lost += 1;
+            counters[usize::from(reverse)].lost += frames;
         }
         if let Some(service) = version.hops.get(hop).copied() {
-            self.lose_at_instance(service, self.records.slot(record, hop));
+            self.lose_at_instance(service, self.records.slot(record, hop), frames);
         }
     }
 
