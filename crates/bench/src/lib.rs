@@ -38,8 +38,8 @@ pub use boundary::PlatformKind;
 pub use boxes::{
     Boot, BootSteps, BoxProgram, Chain, DaemonBoot, Density, IdleMode, Interconnect, Io, IoMode, Latency,
     LatencyRow, LatencyTimes, Lookup, Memory, NeighbourLoad, RingMemory, RuleGap, RuleWrites, State,
-    StateRow, SteeringRate, SteeringResults, TableMemory, TestBed, Transaction, Trial, boot, chain, density,
-    io, latency, memory, rule_writes, state, steering_rate, trial,
+    StateRow, SteeringRate, SteeringResults, TableMemory, TestBed, TestpmdRate, Transaction, Trial, boot,
+    chain, density, io, latency, memory, rule_writes, state, steering_rate, testpmd_rate, trial,
 };
 pub use error::MeasureError;
 pub use report::{Machine, Report, ReportScope, page, report};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::planes::Rebuild;
 use crate::{
     Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleGap, RuleWrites, State, StateRow,
-    SteeringRate, SteeringResults, Times,
+    SteeringRate, SteeringResults, TestpmdRate, Times,
 };
 use serde::Serialize;
 
@@ -154,7 +154,11 @@ impl Table for SteeringResults {
                 row.latency_us.p99
             )
         };
-        self.results.iter().map(line).collect()
+        let peer = |row: &TestpmdRate| {
+            let TestpmdRate { peer, chain, size, mpps, gbps } = row;
+            format!("{chain:<10} {:>8} {size:>6} {peer:<16} {mpps:>8.2} {gbps:>8.2}\n", "-")
+        };
+        self.results.iter().map(line).chain(self.peers.iter().map(peer)).collect()
     }
 }
 

@@ -14,6 +14,7 @@ mod service_boot;
 mod state;
 mod steering;
 mod test_bed;
+mod testpmd;
 mod trial;
 mod workload;
 
@@ -28,5 +29,6 @@ pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
 pub use steering::{LatencyTimes, Lookup, SteeringRate, SteeringResults, steering_rate};
 pub use test_bed::TestBed;
+pub use testpmd::{TestpmdRate, testpmd_rate};
 pub use trial::{Trial, trial};
 pub use workload::BoxProgram;

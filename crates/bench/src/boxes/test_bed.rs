@@ -73,6 +73,12 @@ impl TestBed {
         self.platform
     }
 
+    /// The core of this thread, and that for boxes.
+    pub(crate) fn cores(&self) -> (usize, usize) {
+        let cores = self.before.as_ref().map(allowed).unwrap_or_default();
+        (cores.first().copied().unwrap_or(0), cores.last().copied().unwrap_or(0))
+    }
+
     /// The program that its boxes run.
     pub fn box_program(&self) -> BoxProgram {
         self.box_program

@@ -165,8 +165,13 @@ pub(super) struct ChainArguments {
 /// All functions run on one core, and the switch on the other. They only forward; rates are measured where packets leave
 /// the chain. The latency is that of single packets; the function polls if there is only one. `by` states how packets come
 /// into the chain: as the default of their port, or by one of 1,001 entries of the flow table.
+///
+/// With --testpmd, a chain of processes of DPDK's testpmd is measured too, on the same cores: memif connects the processes, and
+/// no packet is looked up. Its processes poll, so several on one core hinder each other.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox bench steering --chain 1,2,5 --flows 60000,1000000 --size 64,1472")]
+#[command(
+    after_help = "Examples: clickbox bench steering --chain 1,2,5 --flows 60000,1000000 --size 64,1472\n          clickbox bench steering --chain 1 --testpmd /usr/bin/dpdk-testpmd"
+)]
 pub(super) struct SteeringArguments {
     /// Numbers of functions.
     #[arg(long, value_delimiter = ',', default_value = "1,2,5", value_parser = clap::value_parser!(u16).range(1..=32))]
@@ -180,6 +185,9 @@ pub(super) struct SteeringArguments {
     /// Numbers of threads that run the switch. Each has the flows that a device with a queue for each thread would give it.
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u8).range(1..=8))]
     switch_threads: Vec<u8>,
+    /// Measure this testpmd too
+    #[arg(long, value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
+    testpmd: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -406,7 +414,15 @@ impl SteeringArguments {
                 }
             }
         }
-        common.print(&SteeringResults { results });
+        let mut peers = Vec::new();
+        if let Some(program) = &self.testpmd {
+            for chain in &self.chain {
+                for size in &self.size {
+                    peers.push(bench::testpmd_rate(program, &bed, (*chain).into(), *size, common.plan())?);
+                }
+            }
+        }
+        common.print(&SteeringResults { results, peers });
         Ok(())
     }
 }
