@@ -2,7 +2,7 @@
 //! skips without them.
 
 use std::process::{Command, Stdio};
-use test_support::{Capability, require};
+use test_support::{Capability, require, skip};
 
 /// Runs a shell script in a new network namespace; `$CLICK` is the program. `None` if that is not possible.
 fn in_namespace(script: &str) -> Option<String> {
@@ -246,4 +246,124 @@ fn a_table_binds_the_host_to_a_tap() {
     );
     let text = "host: no interface leads to the host: add a FromHost, or use `clickbox run` with --device host=tap:tap0";
     assert!(errors.contains(text), "no {text:?} in: {errors}");
+}
+
+/// Runs a script with the veth pair `one`, `two`, whose kernel sends nothing on its own. `None` if that is not possible, or if
+/// the kernel has no XDP sockets.
+fn with_xdp(script: &str) -> Option<String> {
+    let start = "CLICKBOX=${CLICK% click}; sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+        ip link add one type veth peer name two && ip link set lo up && ip link set one up && ip link set two up\n";
+    let found = in_namespace(&format!("{start}{script}"))?;
+    if found.contains("Address family not supported") {
+        skip(Capability::Root, "the kernel has no XDP sockets");
+        return None;
+    }
+    Some(found)
+}
+
+#[test]
+fn xdp_sockets_receive_and_send() {
+    let found = with_xdp(
+        r#"
+        configuration='RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 2000, LIMIT 300)
+            -> Queue(500) -> ToDevice(one);
+            from :: FromDPDKDevice(0000:03:00.0) -> EtherMirror -> Queue(500) -> to :: ToDevice(two, METHOD XDP);
+            FromDevice(one, PROMISC true) -> got :: Counter(COUNT_CALL 300 stop) -> Discard;
+            DriverManager(wait 10s, stop)'
+        handlers="--handler account --handler from.count --handler from.fates --handler from.kernel_drops
+            --handler to.fates --handler to.losses --handler got.byte_count"
+        $CLICKBOX run --quiet --device 0000:03:00.0=af_xdp:two $handlers -e "$configuration"
+        ip link show two | grep -c xdp
+        "#,
+    );
+    if let Some(found) = found {
+        let account = "account = received 600\nmade 300\ndelivered 600\ndiscarded 300\n";
+        let elements = "from.count = 300\nfrom.fates = received 300\nfrom.kernel_drops = 0\ngot.byte_count = 6600\n\
+                        to.fates = delivered 300\nto.losses = \n";
+        assert_eq!(found, format!("{account}{elements}0\n"));
+    }
+}
+
+#[test]
+fn swaps_share_xdp_sockets_and_lose_no_frames() {
+    let found = with_xdp(
+        r#"
+        back='control :: ControlSocket(TCP, 7777, RETRIES 1, RETRY_WARNINGS false);
+            from :: FromDevice(two, METHOD XDP, PROMISC true) -> c :: Counter -> EtherMirror -> q :: Queue(5000)
+            -> to :: ToDevice(two, METHOD XDP) -> sent :: Counter -> Discard'
+        $CLICK -R -e "${back//$'\n'/}" & other=$!
+        until exec 3<>/dev/tcp/127.0.0.1/7777; do sleep 0.05; done 2>/dev/null
+        read -r -u 3
+        $CLICKBOX run --quiet --handler s.count --handler got.count -e '
+            s :: RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 10000, LIMIT 5000)
+            -> Queue(5000) -> ToDevice(one);
+            FromDevice(one) -> got :: Counter(COUNT_CALL 5000 stop) -> Discard;
+            DriverManager(wait 10s, stop)' & sender=$!
+        ask() { printf '%s\r\n' "$1" >&3; read -r -u 3 answer; [[ $answer == 200* ]] || echo "$1: $answer"; }
+        value() { ask "READ $1"; read -r -u 3 size; read -r -N "${size//[^0-9]/}" -u 3 got; }
+        swaps=0
+        while kill -0 $sender 2>/dev/null; do
+            ask "WRITE hotconfig ${back//$'\n'/}"; swaps=$((swaps + 1))
+            # A configuration that is refused leaves the device alone, and so does one that receives twice.
+            for refused in 'FromDevice(nothing0, METHOD XDP)' 'FromDevice(two, METHOD XDP) -> Discard; FromDevice(two, METHOD XDP)'; do
+                printf '%s\r\n' "WRITE hotconfig $refused -> Discard" >&3; read -r -u 3 answer
+                while [[ $answer == 520-* ]]; do read -r -u 3 answer; done
+            done
+            ip link show two | grep -q xdp || echo "not attached"
+            sleep 0.02
+        done
+        ((swaps > 5)) || echo "$swaps swaps"
+        for handler in c.count sent.count q.drops from.count from.kernel_drops from.losses to.losses account; do
+            value $handler; echo "$handler $got"
+        done
+        # Without an element that receives, the host gets the frames again.
+        ask "WRITE hotconfig control :: ControlSocket(TCP, 7777, RETRIES 1, RETRY_WARNINGS false); \
+            Idle -> ToDevice(two, METHOD XDP); FromDevice(two, PROMISC true) -> host :: Counter -> Discard"
+        $CLICK -e 'InfiniteSource(LIMIT 5, STOP true) -> EtherEncap(0x88b5, 2:0:0:0:0:1, ff:ff:ff:ff:ff:ff) -> q :: Queue
+            -> to :: ToDevice(one) -> sent :: Counter(COUNT_CALL 5 stop) -> Discard'
+        until value host.count; [[ $got == 5 ]]; do sleep 0.02; done
+        ask "WRITE stop"; wait $other; ip link show two | grep -c xdp
+        "#,
+    );
+    if let Some(found) = found {
+        let expected = "got.count = 5000\ns.count = 5000\nc.count 5000\nsent.count 5000\nq.drops 0\nfrom.count 5000\n\
+                        from.kernel_drops 0\nfrom.losses \nto.losses \n\
+                        account received 5000\ncopied 5000\ndelivered 5000\ndiscarded 5000\n\n0\n";
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn interfaces_without_xdp_are_used_through_packet_sockets() {
+    let found = with_xdp(
+        r#"
+        source='RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 1000, LIMIT 30) -> Queue'
+        sink='Classifier(12/88b5) -> c :: Counter(COUNT_CALL 30 stop) -> Discard; DriverManager(wait 10s, stop)'
+        run() { $CLICKBOX run --quiet --handler c.count "$@" 2>&1; }
+        run -e "$source -> ToDevice(lo, METHOD XDP); FromDevice(lo, METHOD XDP) -> $sink"
+        run -e "$source -> ToDevice(two, METHOD XDP); FromDevice(two, METHOD XDP, OUTBOUND true) -> $sink"
+        OUT=$(mktemp); ${CLICKBOX#timeout 20 } run --quiet --shards 2 -e "FromDevice(two, METHOD XDP) -> Discard" 2>$OUT & shards=$!
+        for try in {1..500}; do grep -q shards $OUT && break; sleep 0.02; done; kill -9 $shards; cat $OUT; rm $OUT
+        # A sender alone leaves frames to the host.
+        run -e "$source -> ToDevice(one); Idle -> ToDevice(two, METHOD XDP); FromDevice(two, PROMISC true) -> $sink"
+        run -e 'FromDevice(two, METHOD XDP) -> c :: Counter -> Discard; FromDevice(two, METHOD XDP) -> Discard'
+        ip link set one mtu 1000 && ip link set two mtu 1000
+        run --handler to.fates -e "InfiniteSource(LENGTH 1015, LIMIT 3) -> q :: Queue; InfiniteSource(LENGTH 1014, LIMIT 2)
+            -> q -> to :: ToDevice(two, METHOD XDP); $source -> ToDevice(one); FromDevice(two, METHOD XDP) -> $sink"
+        "#,
+    );
+    let Some(found) = found else { return };
+    let lines: Vec<&str> = found.lines().collect();
+    for text in [
+        "warning: lo: the driver is af_packet instead of af_xdp: the MTU of the device is 65536, and XDP buffers have room for 1774",
+        "warning: two: the driver is af_packet instead of af_xdp: frames that this host sends (OUTBOUND) do not pass XDP sockets",
+        "warning: two: the driver is af_packet instead of af_xdp: several shards can't share XDP sockets",
+        "to.fates = delivered 2",
+        "lost too_long 3",
+    ] {
+        assert_eq!(lines.iter().filter(|line| **line == text).count(), 1, "{text:?} in: {found}");
+    }
+    assert_eq!(lines.iter().filter(|line| **line == "c.count = 30").count(), 4, "{found}");
+    let second = "two: another FromDevice receives from this interface, and XDP sockets have one receiver";
+    assert!(found.contains(second), "{found}");
 }

@@ -202,6 +202,8 @@ pub enum DeviceRequest {
         receive: bool,
         /// Whether to keep received frames from the host's network stack.
         exclusive: bool,
+        /// Whether to use XDP sockets where the environment has a choice.
+        xdp: bool,
     },
     /// The sending side of a port of a steering switch, for packets that go to one place.
     Steered {

@@ -49,8 +49,9 @@ pub(crate) struct Arguments {
     batch: u16,
     /// Use an interface for a device name of the configuration, such as a port number of DPDK. May be repeated.
     ///
-    /// DRIVER is af_packet for an interface of this host. For ToHost and FromHost it is tap: `host=tap:tap0` is the interface of
-    /// a ToHost without a name, and `sniffers=tap:tap1` that of ToHostSniffers.
+    /// DRIVER is af_packet for an interface of this host, or af_xdp for XDP sockets, which take its packets from the host. For
+    /// ToHost and FromHost it is tap: `host=tap:tap0` is the interface of a ToHost without a name, and `sniffers=tap:tap1` that
+    /// of ToHostSniffers.
     #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
     device: Vec<Binding>,
     /// Print the summary as JSON.

@@ -10,6 +10,7 @@ use element::IoError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
     AfPacket,
+    AfXdp,
     Tap,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for BindingError {
             BindingError::Driver(driver) => {
                 write!(
                     f,
-                    "there is no driver {driver}: use af_packet for an interface, or tap for ToHost and FromHost"
+                    "there is no driver {driver}: use af_packet or af_xdp for an interface, or tap for ToHost and FromHost"
                 )
             }
         }
@@ -59,6 +60,7 @@ impl FromStr for Binding {
         }
         let driver = match driver {
             "af_packet" => Driver::AfPacket,
+            "af_xdp" => Driver::AfXdp,
             "tap" => Driver::Tap,
             other => return Err(BindingError::Driver(other.into())),
         };
@@ -88,25 +90,35 @@ pub(super) fn interface(name: &str) -> &str {
         .map_or(name, |binding| &binding.interface)
 }
 
-/// The interface to open with `driver` for a device of a configuration.
-pub(super) fn open(name: &str, driver: Driver) -> Result<&str, IoError> {
+/// The interface to open for a device of a configuration, and whether through XDP sockets. The table decides that, and where
+/// it has no such name, the element (`xdp`).
+pub(super) fn open(name: &str, xdp: bool) -> Result<(&str, bool), IoError> {
     match find(name) {
-        Some(binding) if binding.driver == driver => Ok(&binding.interface),
-        Some(binding) => {
-            let needed = if driver == Driver::Tap { "tap" } else { "af_packet" };
-            Err(IoError::Failed(format!(
-                "the element needs the driver {needed}: use --device {name}={needed}:{}",
-                binding.interface
-            )))
+        Some(Binding { driver: Driver::Tap, interface, .. }) => {
+            Err(other_driver(name, "af_packet", interface))
         }
+        Some(Binding { driver, interface, .. }) => Ok((interface, *driver == Driver::AfXdp)),
+        None => Ok((name, xdp)),
+    }
+}
+
+/// The interface to open as a tap device for a device of a configuration.
+pub(super) fn open_tap(name: &str) -> Result<&str, IoError> {
+    match find(name) {
+        Some(Binding { driver: Driver::Tap, interface, .. }) => Ok(interface),
+        Some(Binding { interface, .. }) => Err(other_driver(name, "tap", interface)),
         // ToHost without a FromHost: these names stand for no interface of their own.
-        None if driver == Driver::Tap && (name == "host" || name == "sniffers") => {
-            Err(IoError::NotFound(format!(
-                "no interface leads to the host: add a FromHost, or use `clickbox run` with --device {name}=tap:tap0"
-            )))
-        }
+        None if name == "host" || name == "sniffers" => Err(IoError::NotFound(format!(
+            "no interface leads to the host: add a FromHost, or use `clickbox run` with --device {name}=tap:tap0"
+        ))),
         None => Ok(name),
     }
+}
+
+fn other_driver(name: &str, needed: &str, interface: &str) -> IoError {
+    IoError::Failed(format!(
+        "the element needs the driver {needed}: use --device {name}={needed}:{interface}"
+    ))
 }
 
 /// Whether a name is one of DPDK or netmap rather than an interface's: a port number, a PCI address or a name with a scheme.
@@ -138,7 +150,9 @@ mod tests {
         for bad in ["", "0", "0=eth0", "=af_packet:eth0", "0=af_packet:"] {
             assert_eq!(bad.parse::<Binding>().unwrap_err(), BindingError::Form, "{bad}");
         }
-        assert_eq!("0=af_xdp:eth0".parse::<Binding>().unwrap_err(), BindingError::Driver("af_xdp".into()));
+        let parsed: Binding = "0=af_xdp:eth0".parse().unwrap();
+        assert_eq!((&*parsed.name, parsed.driver, &*parsed.interface), ("0", Driver::AfXdp, "eth0"));
+        assert_eq!("0=dpdk:eth0".parse::<Binding>().unwrap_err(), BindingError::Driver("dpdk".into()));
     }
 
     #[test]

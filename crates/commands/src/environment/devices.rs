@@ -1,7 +1,7 @@
 //! Network devices of this host: interfaces, tunnels and raw sockets.
 
 use std::cell::Cell;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -11,29 +11,28 @@ use packet::{Batch, Packet, PacketType, Pool, Timestamp};
 use router::FilterInstruction;
 use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
 
-use super::bindings::{self, Driver};
+use super::bindings;
 use super::descriptors::Descriptors;
+use super::device_parts::{BURST, HEADROOM, device_error};
 use super::files::io_error;
 use super::filter::KernelFilter;
+use super::xdp::XdpInterfaces;
 
-/// Headroom of a packet in bytes: Click's default, which also aligns IP headers.
-const HEADROOM: usize = 30;
 /// The largest packet that a tunnel can carry, in bytes.
 const MAX_TUNNEL_PACKET: usize = 65_535;
 /// Receive buffer of an interface in bytes: about 3,700 frames at the default SNAPLEN.
 const RECEIVE_BUFFER: usize = 1 << 23;
-/// Maximum number of packets that an interface is given at once.
-const BURST: usize = 64;
 
-/// Opens a device. An interface receives only what `filter` accepts.
+/// Opens a device. Of an interface, several shards receive only what their filter accepts.
 pub(super) fn open(
     request: &DeviceRequest,
     descriptors: &Descriptors,
+    xdp: &XdpInterfaces,
     filter: Option<Vec<FilterInstruction>>,
 ) -> Result<Box<dyn Device>, IoError> {
     match request {
-        DeviceRequest::Interface { name: given, promiscuous, outbound, snap, receive, exclusive } => {
-            let name = bindings::open(given, Driver::AfPacket)?;
+        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive, xdp: method } => {
+            let (interface, by_xdp) = bindings::open(name, *method)?;
             let settings = PacketSocketSettings {
                 promiscuous: *promiscuous,
                 outbound: *outbound,
@@ -41,39 +40,28 @@ pub(super) fn open(
                 receive: if *receive { RECEIVE_BUFFER } else { 0 },
                 gso: false,
             };
-            let filter_code = filter.filter(|_| *receive);
             let open = || {
-                let socket = PacketSocket::open_descriptor(name, settings)?;
-                if let Some(code) = filter_code {
-                    attach_filter(&socket, code.iter().map(|one| (one.code, one.jt, one.jf, one.k)))?;
+                if by_xdp
+                    && let Some(device) = xdp.open(interface, settings, filter.is_some(), descriptors)?
+                {
+                    return Ok(device);
                 }
-                PacketSocket::from_descriptor(socket, settings)
+                InterfaceDevice::open(interface, settings, *exclusive, descriptors, filter)
             };
-            let interface = open().map_err(|error| match device_error(&error, "CAP_NET_RAW") {
-                IoError::NotFound(_) | IoError::Failed(_) if name == given && bindings::is_foreign(name) => {
+            open().map_err(|error| match error {
+                IoError::NotFound(_) | IoError::Failed(_)
+                    if name == interface && bindings::is_foreign(name) =>
+                {
                     bindings::unbound(name)
                 }
                 error => error,
-            })?;
-            let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
-            let socket = Rc::new(interface.socket());
-            let descriptor = descriptors.register(&socket);
-            let (name, no_buffer) = (name.to_string(), Cell::new(0));
-            Ok(Box::new(InterfaceDevice {
-                interface,
-                _filter: filter,
-                _socket: socket,
-                descriptor,
-                name,
-                no_buffer,
-                lost: Cell::new(0),
-            }))
+            })
         }
         DeviceRequest::Steered { .. } => Err(IoError::Unsupported("a steering switch")),
         DeviceRequest::Tunnel { ethernet, name, address, link, gateway, mtu } => {
             let settings = TunnelSettings {
                 ethernet: *ethernet,
-                name: bindings::open(name, Driver::Tap)?.to_string(),
+                name: bindings::open_tap(name)?.to_string(),
                 address: *address,
                 mac: *link,
                 gateway: *gateway,
@@ -93,21 +81,6 @@ pub(super) fn open(
     }
 }
 
-/// The error that the user sees.
-fn device_error(error: &io::Error, capability: &str) -> IoError {
-    match error.raw_os_error() {
-        // EPERM and EACCES.
-        Some(1 | 13) => IoError::Denied(format!(
-            "needs {capability}: run as root or `setcap {}+ep` the program",
-            capability.to_lowercase()
-        )),
-        // ENODEV and ENXIO.
-        Some(19 | 6) => IoError::NotFound("No such device".into()),
-        _ if error.kind() == ErrorKind::InvalidInput => IoError::Failed(error.to_string()),
-        _ => io_error(error),
-    }
-}
-
 /// A network interface as an element's device.
 struct InterfaceDevice {
     interface: PacketSocket,
@@ -121,6 +94,38 @@ struct InterfaceDevice {
     /// stall.
     no_buffer: Cell<u64>,
     lost: Cell<u64>,
+}
+
+impl InterfaceDevice {
+    fn open(
+        name: &str,
+        settings: PacketSocketSettings,
+        exclusive: bool,
+        descriptors: &Descriptors,
+        filter: Option<Vec<FilterInstruction>>,
+    ) -> Result<Box<dyn Device>, IoError> {
+        let open = || {
+            let socket = PacketSocket::open_descriptor(name, settings)?;
+            if let Some(code) = filter.filter(|_| settings.receive > 0) {
+                attach_filter(&socket, code.iter().map(|one| (one.code, one.jt, one.jf, one.k)))?;
+            }
+            PacketSocket::from_descriptor(socket, settings)
+        };
+        let interface = open().map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
+        let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
+        let socket = Rc::new(interface.socket());
+        let descriptor = descriptors.register(&socket);
+        let (name, no_buffer, lost) = (name.to_string(), Cell::new(0), Cell::new(0));
+        Ok(Box::new(InterfaceDevice {
+            interface,
+            _filter: filter,
+            _socket: socket,
+            descriptor,
+            name,
+            no_buffer,
+            lost,
+        }))
+    }
 }
 
 impl Device for InterfaceDevice {

@@ -3,6 +3,7 @@
 mod bindings;
 mod datagrams;
 mod descriptors;
+mod device_parts;
 mod devices;
 mod files;
 mod filter;
@@ -15,6 +16,7 @@ mod replay;
 mod shard;
 mod sockets;
 mod split;
+mod xdp;
 
 pub(crate) use bindings::{Binding, set as bind};
 pub(crate) use parts::Outputs;

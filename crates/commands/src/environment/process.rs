@@ -16,12 +16,14 @@ use signal_hook::SigId;
 use super::descriptors::Descriptors;
 use super::replay::{MemoryCapture, Replay};
 use super::shard::{ShardLink, ShardSupport};
+use super::xdp::XdpInterfaces;
 use super::{bindings, devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// This host, as an unprivileged process sees it.
 pub(crate) struct ProcessEnvironment {
     descriptors: Descriptors,
+    xdp: XdpInterfaces,
     signals: sockets::Signals,
     progress: files::ReadProgress,
     capture: Option<MemoryCapture>,
@@ -46,6 +48,7 @@ impl ProcessEnvironment {
         }
         ProcessEnvironment {
             descriptors: Descriptors::default(),
+            xdp: XdpInterfaces::default(),
             signals: sockets::Signals::default(),
             progress: files::ReadProgress::default(),
             capture: None,
@@ -104,6 +107,10 @@ impl Environment for ProcessEnvironment {
         std::hash::RandomState::new().build_hasher().finish()
     }
 
+    fn prepare(&self) {
+        self.xdp.prepare();
+    }
+
     fn console(&self, text: &str) {
         if self.capture.is_none() {
             screen::print(&configuration::quoted(text));
@@ -139,7 +146,7 @@ impl Environment for ProcessEnvironment {
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
         let filter = self.shard.as_ref().and_then(ShardSupport::filter);
-        devices::open(request, &self.descriptors, filter)
+        devices::open(request, &self.descriptors, &self.xdp, filter)
     }
 
     fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {

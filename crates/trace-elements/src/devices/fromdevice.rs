@@ -31,6 +31,12 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// c.byte_count = 249
 /// ```
 /// ## Differences
+/// - METHOD XDP receives through XDP sockets, one for each queue of the interface, for less processor time. Where that is
+///   not possible, a message says why, and METHOD LINUX is used. In a box, METHOD has no effect. With XDP:
+///   - The host no longer receives the packets, whatever SNIFFER says, and no other FromDevice can. OUTBOUND has none.
+///   - The timestamp says when the packet was taken from the socket.
+///   - The kernel lets the network card use the buffers (zero copy) if its driver can do that, and otherwise copies.
+///     Zero copy is untested.
 /// - METHOD LINUX, PCAP, NETMAP and DPDK are the same: memory shared with the kernel. The last two cause a warning.
 /// - The classes FromDPDKDevice, FromNetmapDevice, FromDPDKRing and PollDevice are this class. Each argument of theirs that
 ///   has no effect causes a warning. Unlike there, the kernel also processes the packets, unless SNIFFER is false or the
@@ -73,7 +79,7 @@ pub struct FromDeviceArgs {
     /// Pass only IP packets, with their IP header marked.
     #[arg(default = "false")]
     force_ip: bool,
-    /// LINUX, PCAP, NETMAP or DPDK.
+    /// LINUX, XDP, PCAP, NETMAP or DPDK.
     method: Option<Word>,
     /// Older name of METHOD.
     capture: Option<Word>,
@@ -100,6 +106,8 @@ pub struct FromDeviceArgs {
 
 pub struct FromDevice {
     args: FromDeviceArgs,
+    /// Whether METHOD is XDP.
+    xdp: bool,
     device: Option<Box<dyn Device>>,
     count: u64,
     /// The last logged error, so that it is logged only once.
@@ -131,7 +139,7 @@ impl Element for FromDevice {
             return Err(SetupError::new("BURST out of range"));
         }
         let method = args.method.as_ref().or(args.capture.as_ref());
-        super::check_method(method, setup)?;
+        let xdp = super::check_method(method, setup)?;
         if args.encap.as_ref().is_some_and(|name| link::parse(&name.0) != Some(LinkType::ETHERNET)) {
             return Err(SetupError::new("bad encapsulation type"));
         }
@@ -141,7 +149,7 @@ impl Element for FromDevice {
                 "not supported: leave it out, and put an IPClassifier behind",
             ));
         }
-        Ok(FromDevice { args, device: None, count: 0, last_error: None })
+        Ok(FromDevice { args, xdp, device: None, count: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -152,6 +160,7 @@ impl Element for FromDevice {
             snap: self.args.snaplen as usize,
             receive: true,
             exclusive: !self.args.sniffer,
+            xdp: self.xdp,
         };
         let device = super::open(cx, &self.args.devname, &request)?;
         if let Some(descriptor) = device.descriptor() {
@@ -183,10 +192,11 @@ impl Element for FromDevice {
     }
 
     fn inherit(&mut self, old: &mut FromDevice, cx: &mut Context) {
-        let same = |args: &FromDeviceArgs| {
-            (args.devname.clone(), args.promisc, args.outbound, args.snaplen, args.sniffer)
+        let same = |from: &FromDevice| {
+            let args = &from.args;
+            (args.devname.clone(), args.promisc, args.outbound, args.snaplen, args.sniffer, from.xdp)
         };
-        if same(&self.args) != same(&old.args) || old.device.is_none() {
+        if same(self) != same(old) || old.device.is_none() {
             return;
         }
         // Packets already received are kept. Packets that both sockets have received since are taken once.

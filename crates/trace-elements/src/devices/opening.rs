@@ -19,15 +19,16 @@ pub(super) fn report(cx: &Context, device: &str, result: Result<(), IoError>, la
     *last = error.or_else(|| last.take());
 }
 
-/// Checks how a device is to be opened: there is only one way.
-pub(super) fn check_method(method: Option<&Word>, setup: &mut Setup) -> Result<(), SetupError> {
+/// Checks how a device is to be opened. Returns whether by XDP sockets.
+pub(super) fn check_method(method: Option<&Word>, setup: &mut Setup) -> Result<bool, SetupError> {
     match method.map(|method| &*method.0) {
-        None | Some("LINUX" | "PCAP") => Ok(()),
+        None | Some("LINUX" | "PCAP") => Ok(false),
+        Some("XDP") => Ok(true),
         Some(other @ ("NETMAP" | "DPDK")) => {
             let problem =
                 format!("METHOD {other} has no effect here: the interface is opened as with METHOD LINUX");
             setup.warn_about(other, problem);
-            Ok(())
+            Ok(false)
         }
         Some(_) => Err(SetupError::new("bad METHOD")),
     }

@@ -3,6 +3,7 @@
 mod checksum;
 mod device;
 mod error;
+mod interface;
 mod limits;
 mod mapping;
 mod port;
@@ -12,4 +13,5 @@ mod socket;
 mod umem;
 
 pub use error::XdpError;
+pub use interface::{XdpInterface, XdpSent};
 pub use port::AfXdp;

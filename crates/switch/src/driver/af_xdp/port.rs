@@ -20,6 +20,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const WATCH: PacketSocketSettings =
     PacketSocketSettings { promiscuous: true, outbound: false, snap: 0, receive: 0, gso: false };
 
+/// The place of the first socket among the descriptors, behind those of the watch, the memory and the link.
+const FIRST_SOCKET: usize = 3;
+
 /// Frames that the kernel takes from the send ring in one call.
 const SEND_BATCH: usize = 32;
 
@@ -65,7 +68,21 @@ impl AfXdp {
     /// The part of [`open`](Self::open) that needs privileges. The program is attached, and takes frames, as long as the
     /// descriptors are open; frames that arrive before the other part are lost, and counted as missed.
     pub fn open_descriptors(device: &str, queues: Option<u32>) -> Result<Vec<OwnedFd>, XdpError> {
-        let watch = PacketSocket::open_descriptor(device, WATCH).map_err(XdpError::Device)?;
+        let (descriptors, map) = Self::open_parts(device, queues, true)?;
+        for (queue, socket) in (0..).zip(&descriptors[FIRST_SOCKET..]) {
+            map.insert(queue, socket).map_err(XdpError::Socket)?;
+        }
+        Ok(descriptors)
+    }
+
+    /// The descriptors, and the map from queues to sockets, which has no sockets yet: all frames go on to the host.
+    pub(super) fn open_parts(
+        device: &str,
+        queues: Option<u32>,
+        promiscuous: bool,
+    ) -> Result<(Vec<OwnedFd>, SocketMap), XdpError> {
+        let settings = PacketSocketSettings { promiscuous, ..WATCH };
+        let watch = PacketSocket::open_descriptor(device, settings).map_err(XdpError::Device)?;
         let Device { index, queues } = Device::find(&watch, device, queues)?;
         let memory = Umem::create(queues as usize).map_err(XdpError::Memory)?;
         let map = SocketMap::create(queues).map_err(XdpError::Program)?;
@@ -74,11 +91,9 @@ impl AfXdp {
         let mut descriptors = vec![watch, memory, link];
         for queue in 0..queues {
             let umem = Umem::map(&descriptors[1], queue as usize).map_err(XdpError::Memory)?;
-            let socket = socket::open(index, queue, &umem).map_err(XdpError::Socket)?;
-            map.insert(queue, &socket).map_err(XdpError::Socket)?;
-            descriptors.push(socket);
+            descriptors.push(socket::open(index, queue, &umem).map_err(XdpError::Socket)?);
         }
-        Ok(descriptors)
+        Ok((descriptors, map))
     }
 
     /// The other part, without privileges: uses what another process opened, and no process has used yet.
@@ -115,6 +130,35 @@ impl AfXdp {
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
     pub fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
+    }
+
+    /// The packet socket that watches the device.
+    pub(super) fn watch(&self) -> &PacketSocket {
+        &self.watch
+    }
+
+    /// The sockets of the queues, in order.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.queues.iter().map(|queue| &queue.socket)
+    }
+
+    /// Takes the last frames back, at most `most`, if they wait in the send ring for a system call. Returns their number.
+    pub(super) fn withdraw_late(&mut self, most: usize) -> Result<usize, XdpError> {
+        let Some(Queue { rings: Rings { send: Some(send), .. }, .. }) = self.queues.first_mut() else {
+            return Ok(0);
+        };
+        // A driver without copies may be reading the ring.
+        if !self.is_late || self.is_zero_copy {
+            return Ok(0);
+        }
+        let pending = send.pending()? as usize;
+        for _ in 0..most.min(pending) {
+            let [offset, _] = send.withdraw();
+            self.free.push(offset);
+        }
+        send.submit();
+        self.is_late = pending > most;
+        Ok(most.min(pending))
     }
 
     /// Returns an error if the device was removed: the sockets are then useless, whereas a device that is down may come up

@@ -17,6 +17,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 // Commands, types and numbers of `linux/bpf.h` and `linux/if_link.h`.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
+const MAP_DELETE: libc::c_int = 3;
 const PROGRAM_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
 const XSK_MAP: u32 = 17;
@@ -97,6 +98,13 @@ impl SocketMap {
         let map = pair(self.0.as_raw_fd() as u32, 0);
         // SAFETY: key and value live until the call has returned, and have four bytes each, as the map says.
         unsafe { call(MAP_UPDATE, &[map, pointers[0], pointers[1], 0, 0, 0, 0, 0, 0]).map(drop) }
+    }
+
+    /// Gives frames of a queue to the host again.
+    pub(super) fn remove(&self, queue: u32) -> io::Result<()> {
+        let map = pair(self.0.as_raw_fd() as u32, 0);
+        // SAFETY: the key lives until the call has returned, and has four bytes, as the map says.
+        unsafe { call(MAP_DELETE, &[map, (&raw const queue) as u64, 0, 0, 0, 0, 0, 0, 0]).map(drop) }
     }
 
     /// Loads the program and attaches it to a device. It stays attached as long as the returned descriptor is open.
