@@ -16,7 +16,7 @@ struct Case {
 }
 
 /// The capture has COUNT packets with BYTES bytes. Two are shorter than an Ethernet header.
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     Case {
         config: "DPDKInfo(65536, NB_SOCKET_MBUF 1024, MEMPOOL_PREFIX x);
             FromDump(testdata/mix.pcap) -> b :: EnsureDPDKBuffer(true, EXTRA_HEADROOM 64, FAIL false)
@@ -54,6 +54,32 @@ const CASES: [Case; 6] = [
             "FromDPDKDevice ‘from’: MAC has no effect here: set it on the interface with `ip link`",
             "FromDPDKDevice ‘from’: VLAN_STRIP has no effect here: frames arrive with the tags that the interface leaves in them",
             "FromDPDKDevice ‘from’: IPCO has no effect here: the port checks no checksums: put CheckIPHeader, CheckTCPHeader or CheckUDPHeader behind it",
+        ],
+    },
+    // A tester: all packets come back, every tenth is measured.
+    Case {
+        config: "FromDump(testdata/mix.pcap) -> p :: PathSpinlock(lock) -> n :: NumberPacket(60)
+                -> r :: RecordTimestamp(COUNTER n, OFFSET 60, N 100000)
+                -> d :: TimestampDiff(r, OFFSET 60, SAMPLE 10, VERBOSE true)
+                -> a :: AverageCounterIMP -> Queue(1000) -> ToDPDKDevice(0);
+            from :: FromDPDKDevice(0, ACTIVE 1) -> got :: Counter -> Discard;
+            d[1] -> lost :: Counter -> Discard;
+            all :: HandlerAggregate(ELEMENT n, ELEMENT a);
+            sum :: Script(TYPE PASSIVE, return $(sub $(all.add count) $(all.avg count)));
+            Idle -> s :: ResetIPChecksum(true) -> Discard;",
+        expect: "n.count = COUNT
+            a.count = COUNT
+            lost.count = 0
+            got.count = COUNT
+            d.index = 249
+            sum.run = COUNT
+            p.class = Null
+            s.class = SetIPChecksum
+            s.config = L4 true",
+        warnings: &[
+            "PathSpinlock ‘p’: passes packets unchanged: threads share no elements here",
+            "PathSpinlock ‘p’: LOCK has no effect here: one thread executes the configuration, or each shard",
+            "FromDPDKDevice ‘from’: ACTIVE has no effect here: packets are received from the start; put a Switch behind it to discard them",
         ],
     },
     // A port number, and PROMISC by default.
@@ -188,7 +214,7 @@ fn arguments_without_a_meaning_are_errors() {
         ("FromDPDKDevice(0, FLOW_RULES_FILE x) -> Discard", "FLOW_RULES_FILE: unknown argument"),
         ("FromDPDKDevice -> Discard", "DEVNAME: required argument missing"),
         ("Idle -> ToDPDKDevice(0, 0, 1)", "too many arguments"),
-        ("FromDevice(0, METHOD XDP) -> Discard", "bad METHOD"),
+        ("FromDevice(0, METHOD FAST) -> Discard", "bad METHOD"),
         ("Idle -> ToHost(TYPE IP)", "TYPE: only ETHER is possible"),
         ("Idle -> ToHost(fake0)", "requires an initialized FromHost with the same dev_name"),
     ];

@@ -1,5 +1,6 @@
 //! Rewriting addresses and ports by flow.
 
+mod addresstranslator;
 mod arguments;
 mod flows;
 mod flowset;
@@ -8,6 +9,8 @@ mod handlers;
 mod icmppingrewriter;
 mod icmprewriter;
 mod input;
+mod ip6_bindings;
+mod ip6_headers;
 mod ipaddrpairrewriter;
 mod ipaddrrewriter;
 mod iprewriter;
@@ -25,6 +28,7 @@ mod tcprewriter;
 mod translate;
 mod udprewriter;
 
+use addresstranslator::AddressTranslator;
 use ftpportmapper::FTPPortMapper;
 use icmppingrewriter::ICMPPingRewriter;
 use icmprewriter::ICMPRewriter;
@@ -49,4 +53,5 @@ element::classes![
     ICMPRewriter,
     ICMPPingRewriter,
     FTPPortMapper,
+    AddressTranslator,
 ];

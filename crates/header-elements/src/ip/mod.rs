@@ -23,6 +23,8 @@ mod ipreassembler;
 mod markip6header;
 mod markipce;
 mod markipheader;
+mod protocoltranslator46;
+mod protocoltranslator64;
 mod reassembly;
 mod setipaddress;
 mod setipchecksum;
@@ -32,6 +34,7 @@ mod setrandipaddress;
 mod storeipaddress;
 mod stripipheader;
 mod template;
+mod translation;
 mod typeofservice;
 mod unstripipheader;
 
@@ -54,6 +57,8 @@ pub use ipreassembler::IPReassembler;
 pub use markip6header::MarkIP6Header;
 pub use markipce::MarkIPCE;
 pub use markipheader::MarkIPHeader;
+pub use protocoltranslator46::ProtocolTranslator46;
+pub use protocoltranslator64::ProtocolTranslator64;
 pub use setipaddress::SetIPAddress;
 pub use setipchecksum::SetIPChecksum;
 pub use setipdscp::SetIPDSCP;
@@ -94,4 +99,6 @@ element::classes![
     MarkIP6Header,
     GetIP6Address,
     MarkIPCE,
+    ProtocolTranslator46,
+    ProtocolTranslator64,
 ];

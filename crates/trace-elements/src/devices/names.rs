@@ -26,6 +26,7 @@ pub(super) static FROM_DEVICE: [OtherName; 4] = [
                 TUNING,
             ),
             ("MAC MTU LRO JUMBO", INTERFACE),
+            ("ACTIVE", "packets are received from the start; put a Switch behind it to discard them"),
             (
                 "VLAN_FILTER VLAN_STRIP VLAN_EXTEND",
                 "frames arrive with the tags that the interface leaves in them",

@@ -8,6 +8,7 @@ mod controlsocket;
 mod drivermanager;
 mod expansion;
 mod functions;
+mod handleraggregate;
 mod handlerproxy;
 mod instructions;
 mod listen_address;
@@ -32,6 +33,7 @@ pub use balancedthreadsched::BalancedThreadSched;
 pub use chattersocket::ChatterSocket;
 pub use controlsocket::ControlSocket;
 pub use drivermanager::DriverManager;
+pub use handleraggregate::HandlerAggregate;
 pub use handlerproxy::HandlerProxy;
 pub use message::Message;
 pub use progressbar::ProgressBar;
@@ -44,6 +46,7 @@ element::classes![
     ControlSocket,
     ChatterSocket,
     HandlerProxy,
+    HandlerAggregate,
     ProgressBar,
     StaticThreadSched,
     BalancedThreadSched,

@@ -3,14 +3,23 @@
 use element::OtherName;
 use element::prelude::*;
 
-/// The element of FastClick that copies packets into buffers of DPDK.
-static NAMES: [OtherName; 1] = [OtherName {
-    name: "EnsureDPDKBuffer",
-    positions: &["FORCE_COPY", "EXTRA_HEADROOM"],
-    ignored: &[("FORCE_COPY EXTRA_HEADROOM FAIL", "packets are not copied")],
-    remark: "passes packets unchanged: they need no buffers of DPDK here",
-    ..OtherName::NONE
-}];
+/// The elements of FastClick that copy packets into buffers of DPDK, and that let one thread at a time pass.
+static NAMES: [OtherName; 2] = [
+    OtherName {
+        name: "EnsureDPDKBuffer",
+        positions: &["FORCE_COPY", "EXTRA_HEADROOM"],
+        ignored: &[("FORCE_COPY EXTRA_HEADROOM FAIL", "packets are not copied")],
+        remark: "passes packets unchanged: they need no buffers of DPDK here",
+        ..OtherName::NONE
+    },
+    OtherName {
+        name: "PathSpinlock",
+        positions: &["LOCK"],
+        ignored: &[("LOCK", "one thread executes the configuration, or each shard")],
+        remark: "passes packets unchanged: threads share no elements here",
+        ..OtherName::NONE
+    },
+];
 
 /// Passes packets unchanged.
 /// ```click
