@@ -103,8 +103,7 @@ impl Element for AddressTranslator {
         if read.one("whether there are dynamic mappings, true or false")? {
             let has_ports = read.one("whether dynamic mappings have ports, true or false")?;
             inward = read.one("which packets make dynamic mappings, 0 or 1")?;
-            let (addresses, ports) = read.pool(has_ports)?;
-            dynamic = Some(Bindings::new(addresses, ports, TIMEOUT));
+            dynamic = Some(read.pool(has_ports)?);
         }
         if let Some(argument) = args.mappings.get(read.next) {
             let text = format!("argument {} is one too many", read.next + 1);
@@ -257,8 +256,8 @@ impl Reader<'_, '_> {
         ends.map(|(inner, mapped)| [inner, mapped]).ok_or(error)
     }
 
-    /// The addresses for dynamic mappings, and the range of ports.
-    fn pool(&mut self, has_ports: bool) -> Result<(Vec<Ipv6Addr>, Option<(u16, usize)>), SetupError> {
+    /// What dynamic mappings choose from.
+    fn pool(&mut self, has_ports: bool) -> Result<Bindings, SetupError> {
         if has_ports {
             let (words, error) = self.words("ADDRESS FIRST LAST");
             let setup = self.setup;
@@ -269,12 +268,12 @@ impl Reader<'_, '_> {
                 _ => None,
             };
             let (address, (first, last)) = found.filter(|(_, (first, last))| first <= last).ok_or(error)?;
-            return Ok((vec![address], Some((first, usize::from(last - first) + 1))));
+            return Ok(Bindings::new(vec![address], Some((first, usize::from(last - first) + 1)), TIMEOUT));
         }
         let mut addresses = Vec::new();
         while addresses.is_empty() || self.next < self.arguments.len() {
             addresses.push(self.one("an IPv6 address")?);
         }
-        Ok((addresses, None))
+        Ok(Bindings::new(addresses, None, TIMEOUT))
     }
 }

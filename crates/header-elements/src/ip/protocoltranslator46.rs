@@ -12,10 +12,10 @@ use super::translation::{Embedding, translate_to6};
 /// Checksums are adapted, so a wrong one stays wrong; a UDP checksum that is left out is computed. The hop limit is the time
 /// to live: use DecIPTTL before the element, or DecIP6HLIM behind it.
 ///
-/// Dropped are ICMP messages and options that IPv6 does not have as `not_rewritable`, fragments of ICMP messages and of UDP
-/// datagrams without a checksum as `is_fragment`, and malformed packets as `no_ip_header` and `bad_length`. Packets that
-/// could be too long for an IPv6 network are for IPFragmenter, before this element: an MTU of 1252 leaves room for a
-/// fragment header.
+/// Dropped are ICMP messages, options and protocol numbers that have no equivalent in IPv6 as `not_rewritable`, fragments of
+/// ICMP messages and of UDP datagrams without a checksum as `is_fragment`, and malformed packets as `no_ip_header` and
+/// `bad_length`. Packets that could be too long for an IPv6 network are for IPFragmenter, before this element: an MTU of
+/// 1252 leaves room for a fragment header.
 /// ```click
 /// InfiniteSource(DATA \<4500002000000000401166cb0a0000010a00000203e807d0000c3f2d61626364>, LIMIT 2, STOP true)
 ///     -> CheckIPHeader -> ProtocolTranslator46(PREFIX 64:ff9b::/96) -> CheckIP6Header

@@ -52,6 +52,20 @@ impl Layer {
         if view.options_iter().any(is_unfinished) {
             return Err(Reason::NOT_REWRITABLE);
         }
+        // In an IPv6 packet, the payload would be taken for an extension header, or for a message of the other ICMP.
+        let is_foreign = matches!(
+            view.protocol(),
+            protocol::HOP_BY_HOP
+                | protocol::ROUTING
+                | protocol::FRAGMENT
+                | protocol::AH
+                | protocol::DESTINATION
+                | protocol::MOBILITY
+                | protocol::ICMP6
+        );
+        if is_foreign {
+            return Err(Reason::NOT_REWRITABLE);
+        }
         let next = if view.protocol() == protocol::ICMP { protocol::ICMP6 } else { view.protocol() };
         let source = (view.source(), embedding.embed(view.source()));
         let destination = (view.destination(), embedding.embed(view.destination()));
@@ -90,7 +104,8 @@ impl Layer {
         if !transport.complete || total < transport.offset {
             return Err(Reason::BAD_LENGTH);
         }
-        if !are_removable(view.next_header(), bytes.get(ip6::LENGTH..transport.offset).unwrap_or_default()) {
+        let extensions = bytes.get(ip6::LENGTH..transport.offset).unwrap_or_default();
+        if transport.protocol == protocol::ICMP || !are_removable(view.next_header(), extensions) {
             return Err(Reason::NOT_REWRITABLE);
         }
         let extract = |address| embedding.extract(address).ok_or(Reason::NO_IP4_ADDRESS);
