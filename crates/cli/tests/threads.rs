@@ -1,9 +1,12 @@
-//! Several switch threads, as a user has them: all processes, with their filters, boxes of both kinds, and a fabric that is
-//! killed.
+//! Several switch threads, as a user has them: all processes, with their filters, boxes of both kinds, interfaces with several
+//! queues, and a fabric that is killed.
 
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::net::UdpSocket;
+use std::time::Duration;
+use support::network::Network;
 use support::planes::{Planes, until};
 use test_support::{Capability, require};
 
@@ -66,6 +69,121 @@ fn a_daemon_runs_switches_in_several_threads() {
         });
         exchange();
         assert_eq!(threads(planes.fabric().expect("a fabric")), ["switch", "switch 1"]);
+        planes.check(&["daemon", "stop", "--all"], 0, &[]);
+        daemon.wait().expect("an end");
+    }
+}
+
+/// Flows between the hosts of a test.
+const FLOWS: u64 = 120;
+
+/// Two hosts with the addresses 10.0.0.1 and 10.0.0.2, and the interfaces `end0` and `end1` in between, which lead to them.
+fn join_hosts(hosts: &[Network; 2], middle: &Network) {
+    for (number, host) in hosts.iter().enumerate() {
+        let queues = "numrxqueues 2 numtxqueues 2";
+        let far = format!("peer name eth0 {queues} netns {}", host.path());
+        assert!(middle.ip(&[
+            format!("link add end{number} {queues} type veth {far}"),
+            format!("link set end{number} up")
+        ]));
+        let address = format!("addr add 10.0.0.{}/24 dev eth0", number + 1);
+        assert!(host.ip(&[address.as_str(), "link set eth0 up"]));
+    }
+}
+
+/// Exchanges a packet in each direction of each flow.
+fn exchange(hosts: &[Network; 2]) {
+    let bind = |host: usize| hosts[host].inside(|| UdpSocket::bind(format!("10.0.0.{}:0", host + 1)));
+    let server = bind(1).expect("a socket");
+    let address = server.local_addr().expect("an address");
+    let clients: Vec<UdpSocket> = (0..FLOWS).map(|_| bind(0).expect("a socket")).collect();
+    let mut data = [0; 64];
+    // Until packets pass, they are lost.
+    server.set_read_timeout(Some(Duration::from_millis(100))).expect("a limit");
+    let probe = bind(0).expect("a socket");
+    until("packets pass", || {
+        // The host knows no way as long as its interface is not there.
+        let _ = probe.send_to(b"", address);
+        server.recv_from(&mut data).is_ok()
+    });
+    for socket in clients.iter().chain([&server]) {
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    }
+    for (number, client) in clients.iter().enumerate() {
+        client.send_to(&number.to_be_bytes(), address).expect("a packet is sent");
+    }
+    let mut left = clients.len();
+    while left > 0 {
+        let (length, from) = server.recv_from(&mut data).expect("a packet");
+        if length > 0 {
+            server.send_to(&data[..length], from).expect("a packet is sent");
+            left -= 1;
+        }
+    }
+    for (number, client) in clients.iter().enumerate() {
+        let length = client.recv(&mut data).expect("the packet comes back");
+        assert_eq!(data[..length], number.to_be_bytes());
+    }
+}
+
+#[test]
+fn a_port_of_an_interface_has_a_queue_for_each_thread() {
+    if !require(Capability::Root) {
+        return;
+    }
+    for driver in ["af_packet"] {
+        let [left, right, middle] = [(); 3].map(|()| Network::new());
+        for network in [&left, &right, &middle] {
+            network.set("ipv6/conf/default/disable_ipv6", "1");
+        }
+        let hosts = [left, right];
+        join_hosts(&hosts, &middle);
+        let planes = Planes::new(&format!("queues-{driver}"));
+        let store = planes.path("store");
+        let mut daemon = middle.inside(|| planes.start_with(&["--store", &store, "--switch-threads", "2"]));
+        planes.check(&["switch", "create", "lan"], 0, &[]);
+        for port in ["end0", "end1"] {
+            planes.check(&["port", "add", "lan", port, "--driver", driver], 0, &[]);
+        }
+        let fabric = || middle.inside(|| planes.fabric());
+        let ports = || {
+            let shown = planes.json(&["switch", "show", "lan"]);
+            shown["port_list"].as_array().expect("ports").clone()
+        };
+        for round in 0..3 {
+            exchange(&hosts);
+            planes.check(&["port", "ls", "lan"], 0, &[&format!("{driver}, 2 queues")]);
+            for port in ports() {
+                assert_eq!(port["queues"], 2, "{port}");
+                let traffic = |name: &str| port["traffic"][name].as_u64().expect("a number");
+                assert!(traffic("received_packets") >= FLOWS && traffic("sent_packets") >= FLOWS, "{port}");
+                // Later, packets arrived while the other port was away.
+                assert!(round > 0 || port["drops"] == serde_json::json!({}), "{port}");
+            }
+            for row in planes.json(&["account"])["places"].as_array().expect("places") {
+                assert_eq!(row["difference"], 0, "{row}");
+            }
+            match round {
+                // Another fabric gets queues of its own.
+                0 => {
+                    let before = fabric().expect("a fabric");
+                    kill_process(Pid::from_raw(before.cast_signed()).expect("a process"), Signal::KILL)
+                        .expect("a signal");
+                    until("another fabric", || fabric().is_some_and(|other| other != before));
+                }
+                // The interfaces are removed, and come back.
+                1 => {
+                    assert!(middle.ip(&["link del end0", "link del end1"]));
+                    until("the ports are down", || ports().iter().all(|port| port["fault"].is_string()));
+                    join_hosts(&hosts, &middle);
+                }
+                _ => {}
+            }
+            until("the ports work", || ports().iter().all(|port| port["fault"].is_null()));
+        }
+        // Without the port, nothing passes, and the interface is the host's alone.
+        planes.check(&["port", "rm", "lan", "end0"], 0, &[]);
+        assert_eq!(ports().len(), 1);
         planes.check(&["daemon", "stop", "--all"], 0, &[]);
         daemon.wait().expect("an end");
     }

@@ -16,22 +16,44 @@ use switch::driver::{
 const MAX_DEVICES: usize = 2048;
 
 /// The devices that are kept.
-#[derive(Debug, Default)]
-pub(crate) struct Devices(BTreeMap<PortDevice, OwnedFd>);
+#[derive(Debug)]
+pub(crate) struct Devices {
+    kept: BTreeMap<PortDevice, OwnedFd>,
+    /// The number of queues with which devices are opened that can have several.
+    queues: usize,
+}
 
 impl Devices {
+    /// Without devices yet, for fabrics with this number of switch threads.
+    pub(crate) fn new(switch_threads: usize) -> Self {
+        Self { kept: BTreeMap::new(), queues: switch_threads.max(1) }
+    }
+
     /// Opens a device, or duplicates the descriptor that is kept, where the device is one for all its users.
     pub(crate) fn open(&mut self, device: PortDevice) -> Result<Vec<OwnedFd>, Refusal> {
         match device {
             // They are not kept: with the last descriptor, the program leaves the interface.
             PortDevice::Xdp(name, queues) => AfXdp::open_descriptors(&name, queues).map_err(xdp_failed),
+            PortDevice::Interface(name) => self.open_interface(name),
             device => self.open_one(device).map(|descriptor| vec![descriptor]),
         }
     }
 
+    /// Opens packet sockets on an interface, and keeps one.
+    fn open_interface(&mut self, name: String) -> Result<Vec<OwnedFd>, Refusal> {
+        let failed = |error: io::Error| failed(Step::OpenInterface, &error);
+        let open = |_| AfPacket::open_descriptor(&name).map_err(failed);
+        let sockets = (0..self.queues).map(open).collect::<Result<Vec<_>, _>>()?;
+        if let Some(first) = sockets.first() {
+            let kept = first.try_clone().map_err(failed)?;
+            self.insert(PortDevice::Interface(name), kept)?;
+        }
+        Ok(sockets)
+    }
+
     fn open_one(&mut self, device: PortDevice) -> Result<OwnedFd, Refusal> {
         let duplicate = |kept: &OwnedFd, step| kept.try_clone().map_err(|error| failed(step, &error));
-        let (opened, step) = match (&device, self.0.get(&device)) {
+        let (opened, step) = match (&device, self.kept.get(&device)) {
             // A device that somebody removed is made again.
             (PortDevice::Tap(_), Some(kept))
                 if Tap::from_descriptor(duplicate(kept, Step::OpenTap)?).is_ok() =>
@@ -39,7 +61,6 @@ impl Devices {
                 return duplicate(kept, Step::OpenTap);
             }
             (PortDevice::Tap(name), _) => (Tap::open_descriptor(name), Step::OpenTap),
-            (PortDevice::Interface(name), _) => (AfPacket::open_descriptor(name), Step::OpenInterface),
             (PortDevice::Recording(_), Some(kept)) => return duplicate(kept, Step::CreateRecording),
             (PortDevice::Tunnel(tunnel), kept) => {
                 let kept = kept.map(|kept| duplicate(kept, Step::ReservePort)).transpose()?;
@@ -60,7 +81,7 @@ impl Devices {
             (PortDevice::Connection(protocol, path), _) => {
                 return self.connect(device.clone(), *protocol, absolute(path)?);
             }
-            (PortDevice::Xdp(..), _) => return Err(Refusal::OtherDevice),
+            (PortDevice::Interface(_) | PortDevice::Xdp(..), _) => return Err(Refusal::OtherDevice),
             // A capture that is only read need not be kept: it can be opened again.
             (PortDevice::Replay(path), _) => {
                 return file(path, PcapPort::open_replay)?.map_err(|error| failed(Step::OpenReplay, &error));
@@ -74,10 +95,10 @@ impl Devices {
 
     /// Keeps the descriptor of a device instead of any other one of this device.
     fn insert(&mut self, device: PortDevice, descriptor: OwnedFd) -> Result<(), Refusal> {
-        if self.0.len() >= MAX_DEVICES && !self.0.contains_key(&device) {
+        if self.kept.len() >= MAX_DEVICES && !self.kept.contains_key(&device) {
             return Err(Refusal::TooMany);
         }
-        self.0.insert(device, descriptor);
+        self.kept.insert(device, descriptor);
         Ok(())
     }
 
@@ -95,7 +116,7 @@ impl Devices {
                 .map_err(|error| failed(Step::FindRoute, &error))?,
         };
         let reserved = |socket: &OwnedFd| OverlayTunnel::reserves(socket, local, tunnel.udp_port);
-        let of_others = self.0.iter().find_map(|(other, socket)| {
+        let of_others = self.kept.iter().find_map(|(other, socket)| {
             let is_alike = matches!(other, PortDevice::Tunnel(other) if other.kind == tunnel.kind);
             (is_alike && reserved(socket)).then(|| socket.try_clone())
         });
@@ -134,16 +155,16 @@ impl Devices {
         if !is_it {
             return Err(Refusal::OtherDevice);
         }
-        if self.0.len() >= MAX_DEVICES && !self.0.contains_key(&device) {
+        if self.kept.len() >= MAX_DEVICES && !self.kept.contains_key(&device) {
             return Err(Refusal::TooMany);
         }
-        self.0.entry(device).or_insert(descriptor);
+        self.kept.entry(device).or_insert(descriptor);
         Ok(())
     }
 
     /// Forgets a device, and removes the socket of a server that has ended.
     pub(crate) fn close(&mut self, device: &PortDevice) {
-        drop(self.0.remove(device));
+        drop(self.kept.remove(device));
         if let PortDevice::Listener(protocol, path) = device {
             // It stays if a fabric or another process listens, and is replaced when it is listened at again.
             let _ = peer_socket::remove_stale(*protocol, path);
@@ -158,13 +179,13 @@ impl Devices {
         path: &Path,
     ) -> Result<OwnedFd, Refusal> {
         let failed = |error: io::Error| failed(Step::ConnectSocket, &error);
-        let kept = self.0.remove(&device);
+        let kept = self.kept.remove(&device);
         let connection = kept.map_or_else(|| peer_socket::connect_to(protocol, path), Ok).map_err(failed)?;
         match peer_socket::check_first_message(protocol, &connection) {
             Ok(()) => Ok(connection),
             Err(error) => {
-                if error.kind() == io::ErrorKind::WouldBlock && self.0.len() < MAX_DEVICES {
-                    self.0.insert(device, connection);
+                if error.kind() == io::ErrorKind::WouldBlock && self.kept.len() < MAX_DEVICES {
+                    self.kept.insert(device, connection);
                 }
                 Err(failed(error))
             }
@@ -173,7 +194,7 @@ impl Devices {
 
     /// Forgets all devices.
     pub(crate) fn clear(&mut self) {
-        for device in self.0.keys().cloned().collect::<Vec<_>>() {
+        for device in self.kept.keys().cloned().collect::<Vec<_>>() {
             self.close(&device);
         }
     }

@@ -66,6 +66,7 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(settings: Settings, shortfalls: Vec<Shortfall>) -> Self {
         Self {
+            devices: Devices::new(settings.switch_threads),
             settings,
             shortfalls,
             store: None,
@@ -75,7 +76,6 @@ impl Service {
             leaving: Vec::new(),
             spare: None,
             spare_at: None,
-            devices: Devices::default(),
             ended_groups: EndedGroups::default(),
             endings: BTreeMap::new(),
             idle_since: None,

@@ -15,6 +15,8 @@ pub struct Settings {
     pub arguments: Vec<OsString>,
     /// The arguments that make it the agent of a fabric.
     pub agent_arguments: Vec<OsString>,
+    /// The number of threads that run the switches of each fabric: network interfaces are opened with as many queues.
+    pub switch_threads: usize,
     /// The user and the group that fabrics become if the launcher is root. No file and no other process may be theirs. A fabric
     /// with another number than 0 becomes the user whose number is lower by its own.
     ///
@@ -38,6 +40,7 @@ impl Settings {
             program: program.into(),
             arguments: vec!["fabric".into()],
             agent_arguments: vec!["agent".into()],
+            switch_threads: 1,
             fabric_user: None,
             idle_timeout: Duration::from_secs(5),
             stays: false,

@@ -473,6 +473,9 @@ pub struct SwitchPort {
     /// What the port waits for, although it works, or why it works by another driver. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<String>,
+    /// How many queues of its device the port uses, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
     /// Traffic through the port.
     pub traffic: Traffic,
     /// Current rates.

@@ -192,6 +192,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         self.driver.device()
     }
 
+    fn queues(&self) -> u32 {
+        self.driver.queues()
+    }
+
     fn due_in(&self) -> Option<Duration> {
         self.driver.due_in()
     }

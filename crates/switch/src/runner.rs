@@ -156,6 +156,18 @@ impl<F: Forward> SwitchRunner<F> {
         }
     }
 
+    /// Says which shard drives a port, if it is another one.
+    pub(crate) fn set_owner(&mut self, port: PortId, owner: Option<usize>) {
+        if let Some(slot) = self.slots.get_mut(usize::from(port.0)).and_then(Option::as_mut) {
+            slot.owner = owner;
+        }
+    }
+
+    /// The number of ports for which this shard has a driver.
+    pub(crate) fn driver_count(&self) -> usize {
+        self.slots.iter().flatten().filter(|slot| slot.owner.is_none()).count()
+    }
+
     /// Notes that the shard which drives a port has a driver that works.
     pub(crate) fn resume_port(&mut self, port: PortId) {
         self.crowded_elsewhere.retain(|other| *other != port);
@@ -286,6 +298,12 @@ impl<F: Forward> SwitchRunner<F> {
     pub fn link_state(&self, port: PortId) -> Option<LinkState> {
         let slot = self.slots.get(usize::from(port.0))?.as_ref()?;
         slot.driver.link_state().filter(|_| slot.down.is_none())
+    }
+
+    /// The number of queues that a port's driver has of its device; 0 if there is none.
+    pub fn queues(&self, port: PortId) -> u32 {
+        let slot = self.slots.get(usize::from(port.0)).and_then(Option::as_ref);
+        slot.map_or(0, |slot| slot.driver.queues())
     }
 
     /// Time spent on a port.

@@ -279,3 +279,144 @@ fn offloaded_checksums_and_segmentation_are_done() {
         assert_eq!(receive_datagrams(&mut port, &mut batch, data.len()), expected);
     }
 }
+
+/// A UDP datagram of a flow from `left` to `right`, or back.
+fn datagram(flow: u16, back: bool) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    let (hosts, ports) = if back { ([2, 1], [9, flow]) } else { ([1, 2], [flow, 9]) };
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+    frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17]);
+    frame[26..34].copy_from_slice(&[10, 0, 0, hosts[0], 10, 0, 0, hosts[1]]);
+    frame[34..36].copy_from_slice(&ports[0].to_be_bytes());
+    frame[36..38].copy_from_slice(&ports[1].to_be_bytes());
+    frame[38..40].copy_from_slice(&26u16.to_be_bytes());
+    frame
+}
+
+/// Opens `right` with this number of sockets that share its frames.
+fn group(count: usize) -> Vec<AfPacket> {
+    let descriptors = (0..count).map(|_| AfPacket::open_descriptor("right").unwrap()).collect();
+    AfPacket::from_descriptors(descriptors).unwrap()
+}
+
+/// Receives datagrams at all ports until there are `count`. Returns them by port.
+fn receive_shares(ports: &mut [AfPacket], count: usize) -> Vec<Vec<Vec<u8>>> {
+    let (start, mut shares) = (Instant::now(), vec![Vec::new(); ports.len()]);
+    while shares.iter().map(Vec::len).sum::<usize>() < count {
+        for (port, share) in ports.iter_mut().zip(&mut shares) {
+            let mut batch = Batch::new(64);
+            port.receive(&mut batch).unwrap();
+            let ours = batch.frames().filter(|frame| frame[12..14] == [8, 0] && frame[23] == 17);
+            share.extend(ours.map(<[u8]>::to_vec));
+        }
+        assert!(start.elapsed() < TIMEOUT, "{:?}", shares.iter().map(Vec::len).collect::<Vec<_>>());
+    }
+    shares
+}
+
+fn send_by(port: &mut AfPacket, frames: &[Vec<u8>]) {
+    let mut batch = Batch::new(frames.len());
+    assert!(frames.iter().all(|frame| batch.push(frame)));
+    let numbers: Vec<u32> = (0..frames.len() as u32).collect();
+    assert_eq!(port.send(&batch, &numbers).unwrap().frames, frames.len() as u64);
+}
+
+#[test]
+fn sockets_of_a_group_share_the_flows_of_an_interface() {
+    if !joined_interfaces() {
+        return;
+    }
+    let mut ports = group(3);
+    assert!(ports.iter().all(|port| port.queues() == 1));
+    let mut left = AfPacket::open("left").unwrap();
+    let flows: Vec<_> = (1000..1300).map(|flow| datagram(flow, false)).collect();
+    send_by(&mut left, &flows);
+    let there = receive_shares(&mut ports, 300);
+    assert!(
+        there.iter().all(|share| share.len() > 50),
+        "{:?}",
+        there.iter().map(Vec::len).collect::<Vec<_>>()
+    );
+    // Each frame came once, and the other direction of a flow takes the same way.
+    let back: Vec<_> = (1000..1300).map(|flow| datagram(flow, true)).collect();
+    send_by(&mut left, &back);
+    let back = receive_shares(&mut ports, 300);
+    let flow = |frame: &Vec<u8>, at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let mut all = Vec::new();
+    for (there, back) in there.iter().zip(&back) {
+        let [there, back] = [(there, 34), (back, 36)].map(|(share, at)| {
+            let mut flows: Vec<u16> = share.iter().map(|frame| flow(frame, at)).collect();
+            flows.sort_unstable();
+            flows
+        });
+        assert_eq!(there, back);
+        all.extend(there);
+    }
+    all.sort_unstable();
+    assert!(all.into_iter().eq(1000..1300));
+    // Each socket sends. What a member or the host sends comes back to none of them.
+    let mut host = AfPacket::open("right").unwrap();
+    ports.iter_mut().for_each(|port| send_by(port, &flows[..50]));
+    send_by(&mut host, &flows[..50]);
+    assert_eq!(receive_shares(std::slice::from_mut(&mut left), 200)[0].len(), 200);
+    send_by(&mut left, &flows[..1]);
+    let shares = receive_shares(&mut ports, 1);
+    assert_eq!(shares.concat(), flows[..1]);
+    assert_eq!(ports.iter_mut().map(|port| port.take_missed()).sum::<u64>(), 0);
+}
+
+/// The interface goes down and comes up, and is removed.
+#[test]
+fn a_group_follows_its_interface() {
+    if !joined_interfaces() {
+        return;
+    }
+    assert!(ip("link set right down"));
+    let mut ports = group(2);
+    assert!(ports.iter_mut().all(|port| port.prepare_sleep().is_ok()));
+    let mut left = AfPacket::open("left").unwrap();
+    let flows: Vec<_> = (1000..1200).map(|flow| datagram(flow, false)).collect();
+    for _ in 0..2 {
+        assert!(ip("link set right up"));
+        // The kernel takes a moment to pass frames after an interface comes up.
+        let start = Instant::now();
+        let mut came = 0;
+        while came == 0 {
+            let mut batch = Batch::new(1);
+            batch.push(&flows[0]);
+            left.send(&batch, &[0]).unwrap();
+            for port in &mut ports {
+                // Before Linux 6.13, the sockets join their group only now.
+                assert!(port.prepare_sleep().is_ok());
+                let mut batch = Batch::new(64);
+                port.receive(&mut batch).unwrap();
+                came += batch.len();
+            }
+            assert!(start.elapsed() < TIMEOUT, "the interface does not go on");
+        }
+        // Frames of the loop above may still be on their way.
+        send_by(&mut left, &flows[1..]);
+        let expected: std::collections::BTreeSet<_> = flows[1..].iter().cloned().collect();
+        let (start, mut found) = (Instant::now(), [Vec::new(), Vec::new()]);
+        while found.concat().len() < 199 {
+            for (port, found) in ports.iter_mut().zip(&mut found) {
+                let mut batch = Batch::new(64);
+                port.receive(&mut batch).unwrap();
+                found.extend(batch.frames().map(<[u8]>::to_vec).filter(|frame| expected.contains(frame)));
+            }
+            assert!(start.elapsed() < TIMEOUT, "{:?}", found.map(|share| share.len()));
+        }
+        assert!(found.iter().all(|share| share.len() > 40));
+        assert_eq!(found.concat().into_iter().collect::<std::collections::BTreeSet<_>>(), expected);
+        assert!(ip("link set right down"));
+    }
+    assert!(ip("link del left"));
+    let code = |error: DriverError| match error {
+        DriverError::System(error) => error.raw_os_error(),
+        _ => None,
+    };
+    for port in &mut ports {
+        port.take_missed();
+        assert_eq!(code(port.receive(&mut Batch::new(8)).unwrap_err()), Some(libc::ENODEV));
+    }
+}

@@ -72,6 +72,17 @@ fn add_pipe(switch: &mut Switch) -> (PortId, Pipe) {
     (switch.add_port(vec![Box::new(inside)], &PortSettings::default()).unwrap(), outside)
 }
 
+/// Adds a port with several queues. Returns their other ends.
+fn add_pipes(switch: &mut Switch, count: usize) -> (PortId, Vec<Pipe>) {
+    let (inside, outside) = pipes(count);
+    (switch.add_port(inside, &PortSettings::default()).unwrap(), outside)
+}
+
+fn pipes(count: usize) -> (Vec<Box<dyn Driver>>, Vec<Pipe>) {
+    let ends = (0..count).map(|_| Pipe::pair().unwrap());
+    ends.map(|(inside, outside)| (Box::new(inside) as Box<dyn Driver>, outside)).unzip()
+}
+
 fn send(pipe: &mut Pipe, frames: &[Vec<u8>]) {
     for part in frames.chunks(256) {
         let mut batch = Batch::new(256);
@@ -162,6 +173,67 @@ fn both_directions_of_a_flow_meet_in_one_thread() {
     };
     assert_eq!(counters, [expected; 2]);
     check_books(&mut switch, &[left, right]);
+}
+
+/// Frames that come by any queue of a port reach the thread of their flow, and leave by a queue of that thread, if it has one.
+#[test]
+fn queues_of_a_port_are_in_several_threads() {
+    for (threads, queues) in [(2, 2), (3, 2), (4, 3), (3, 1)] {
+        let mut switch = switch(threads);
+        let (left, mut ours) = add_pipes(&mut switch, queues);
+        let (right, mut theirs) = add_pipes(&mut switch, queues);
+        let exchange = |switch: &mut Switch, ours: &mut [Pipe], theirs: &mut [Pipe]| {
+            let mut left_by = [Vec::new(), Vec::new()];
+            for back in [false, true] {
+                let (from, to) = if back { (&mut *theirs, &mut *ours) } else { (&mut *ours, &mut *theirs) };
+                let count = from.len();
+                for flow in 0..400 {
+                    send(&mut from[usize::from(flow) % count], &[frame(flow, back)]);
+                }
+                let before = received(switch, if back { right } else { left });
+                run(switch);
+                let mut all = Vec::new();
+                for queue in to.iter_mut() {
+                    let frames = receive(queue);
+                    left_by[usize::from(back)].push(frames.len() as u64);
+                    all.extend(frames);
+                }
+                let mut expected: Vec<_> = (0..400).map(|flow| frame(flow, back)).collect();
+                all.sort();
+                expected.sort();
+                assert!(all == expected, "{threads} threads: {left_by:?}");
+                if to.len() == threads {
+                    let after = received(switch, if back { right } else { left });
+                    let handled: Vec<u64> =
+                        after.iter().zip(&before).map(|(after, before)| after - before).collect();
+                    assert_eq!(left_by[usize::from(back)], handled, "each thread has a queue of its own");
+                }
+            }
+            left_by
+        };
+        let left_by = exchange(&mut switch, &mut ours, &mut theirs);
+        assert!(left_by.iter().flatten().all(|frames| *frames > 50), "{left_by:?}");
+        check_books(&mut switch, &[left, right]);
+        // The device comes back with another number of queues, and with those of before.
+        for count in [1, threads, queues] {
+            let (inside, mut outside) = pipes(count);
+            switch.set_drivers(left, inside);
+            let left_by = exchange(&mut switch, &mut outside, &mut theirs);
+            assert!(left_by[1].len() == count && left_by[1].iter().all(|frames| *frames > 50), "{left_by:?}");
+            check_books(&mut switch, &[left, right]);
+        }
+        let counters = switch.counters(left).unwrap();
+        let expected = Counters {
+            received_frames: 1600,
+            received_bytes: 1600 * 64,
+            sent_frames: 1600,
+            sent_bytes: 1600 * 64,
+            ..Counters::default()
+        };
+        assert_eq!(counters, expected);
+        assert_eq!(switch.remove_port(left), Some(expected));
+        check_books(&mut switch, &[right]);
+    }
 }
 
 #[test]

@@ -104,6 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             format!("--workers={}", arguments.workers).into(),
             format!("--switch-threads={}", arguments.switch_threads).into(),
         ],
+        switch_threads: arguments.switch_threads.into(),
         agent_arguments: ["agent".into()].into_iter().chain(arguments.certificates.arguments()).collect(),
         ..Settings::new(socket.clone(), program)
     };

@@ -711,6 +711,7 @@ impl Supervisor {
                 fault: fault.filter(|_| !is_connected(stats)).or_else(|| stats.fault.clone()),
                 link: stats.link,
                 awaits: stats.awaits.clone(),
+                queues: Some(stats.queues).filter(|queues| *queues > 1),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
                 drops: stats.counters.drops.clone(),

@@ -58,8 +58,8 @@ impl Fabric {
         descriptors: Vec<OwnedFd>,
         instead: Option<String>,
     ) -> Result<(), OperationError> {
-        let device = adopt(&port.driver, descriptors, instead)?;
-        self.0.switches.ask(move |network| network.add_port(&switch, &port, device))?
+        let drivers = adopt(&port.driver, descriptors, instead, self.0.switches.threads())?;
+        self.0.switches.ask(move |network| network.add_port(&switch, &port, drivers))?
     }
 
     /// Gives a port its device again.
@@ -70,8 +70,9 @@ impl Fabric {
         descriptors: Vec<OwnedFd>,
         instead: Option<String>,
     ) -> Result<(), OperationError> {
-        let device = adopt(&port.driver, descriptors, instead)?.unwrap_or_else(placeholder);
-        self.0.switches.ask(move |network| network.reopen(&switch, &port.name, device))
+        let drivers = adopt(&port.driver, descriptors, instead, self.0.switches.threads())?;
+        let drivers = drivers.unwrap_or_else(|| vec![placeholder()]);
+        self.0.switches.ask(move |network| network.reopen(&switch, &port.name, drivers))
     }
 
     /// A duplicate of the descriptor of a port's device, if the device must not be opened twice.

@@ -1,4 +1,4 @@
-//! Makes a port's driver from the descriptors of its device.
+//! Makes a port's drivers from the descriptors of its device.
 
 use crate::error::{OperationError, PortError};
 use model::{PortDriver, SocketRole, Tunnel, TunnelKind, TunnelMtu};
@@ -11,13 +11,51 @@ use switch::driver::{
     PortSlot, Tap, VhostUser,
 };
 
-/// The driver of a port. `descriptors` are those of its device or of its files, in the order of its definition; a port
-/// that needs some and gets none is down. `instead`: why the descriptors are those of `af_packet`, although the port is one of
-/// `af_xdp`. Returns `None` for a pipe or a box, which the network connects itself.
+/// The drivers of a port: one for each queue of its device, but no more than switch threads. `descriptors` are those of its
+/// device or of its files, in the order of its definition; a port that needs some and gets none is down. `instead`: why the
+/// descriptors are those of `af_packet`, although the port is one of `af_xdp`. Returns `None` for a pipe or a box, which the
+/// network connects itself.
 pub(crate) fn adopt(
     driver: &PortDriver,
     descriptors: Vec<OwnedFd>,
     instead: Option<String>,
+    threads: usize,
+) -> Result<Option<Vec<Box<dyn Driver>>>, OperationError> {
+    match driver {
+        _ if descriptors.is_empty() => {}
+        PortDriver::AfPacket { .. } => return packet_sockets(descriptors, threads, None).map(Some),
+        PortDriver::AfXdp { .. } => match instead {
+            Some(why) => return packet_sockets(descriptors, threads, Some(why)).map(Some),
+            None => {
+                let port = AfXdp::from_descriptors(descriptors)
+                    .map_err(|error| PortError::Device(io::Error::from(error).into()))?;
+                return Ok(Some(vec![Box::new(port)]));
+            }
+        },
+        _ => {}
+    }
+    Ok(one_driver(driver, descriptors)?.map(|driver| vec![driver]))
+}
+
+/// Packet sockets that share the frames of an interface, one for each thread at most.
+fn packet_sockets(
+    mut descriptors: Vec<OwnedFd>,
+    threads: usize,
+    instead: Option<String>,
+) -> Result<Vec<Box<dyn Driver>>, OperationError> {
+    descriptors.truncate(threads);
+    let ports = AfPacket::from_descriptors(descriptors).map_err(|error| PortError::Device(error.into()))?;
+    let port = |port: AfPacket| match &instead {
+        Some(why) => Box::new(port.instead(why.clone())) as Box<dyn Driver>,
+        None => Box::new(port),
+    };
+    Ok(ports.into_iter().map(port).collect())
+}
+
+/// The driver of a port whose device has one queue.
+fn one_driver(
+    driver: &PortDriver,
+    descriptors: Vec<OwnedFd>,
 ) -> Result<Option<Box<dyn Driver>>, OperationError> {
     let has_none = descriptors.is_empty();
     let mut descriptors = descriptors.into_iter();
@@ -41,21 +79,8 @@ pub(crate) fn adopt(
         PortDriver::Tap { .. } => Box::new(
             Tap::from_descriptor(next(&mut descriptors)?).map_err(|error| PortError::Device(error.into()))?,
         ),
-        PortDriver::AfPacket { .. } => Box::new(
-            AfPacket::from_descriptor(next(&mut descriptors)?)
-                .map_err(|error| PortError::Device(error.into()))?,
-        ),
-        PortDriver::AfXdp { .. } => match instead {
-            Some(why) => Box::new(
-                AfPacket::from_descriptor(next(&mut descriptors)?)
-                    .map_err(|error| PortError::Device(error.into()))?
-                    .instead(why),
-            ),
-            None => Box::new(
-                AfXdp::from_descriptors(descriptors.collect())
-                    .map_err(|error| PortError::Device(io::Error::from(error).into()))?,
-            ),
-        },
+        // They are above.
+        PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => placeholder(),
         PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
             let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
             let port = OverlayPort::from_descriptor(next(&mut descriptors)?, overlay_settings(&tunnel));

@@ -172,7 +172,7 @@ impl Network {
         &mut self,
         switch: &SwitchName,
         port: &AddPort,
-        opened: Option<Box<dyn Driver>>,
+        opened: Option<Vec<Box<dyn Driver>>>,
     ) -> Result<(), OperationError> {
         self.add_end(switch, port, false, opened)
     }
@@ -191,10 +191,10 @@ impl Network {
             Some(there) => {
                 // Other stations may be behind the new link.
                 runner.flush_port(there.id);
-                self.reopen(switch, &port.name, link);
+                self.reopen(switch, &port.name, vec![link]);
                 Ok(())
             }
-            None => self.add_end(switch, port, implied, Some(link)),
+            None => self.add_end(switch, port, implied, Some(vec![link])),
         }
     }
 
@@ -203,11 +203,11 @@ impl Network {
         switch: &SwitchName,
         port: &AddPort,
         implied: bool,
-        opened: Option<Box<dyn Driver>>,
+        opened: Option<Vec<Box<dyn Driver>>>,
     ) -> Result<(), OperationError> {
         let new = |drivers| NewPort { definition: port.clone(), implied, drivers, mac: None };
         match (&port.driver, opened) {
-            (_, Some(driver)) => self.insert(switch, new(vec![driver]))?,
+            (_, Some(drivers)) => self.insert(switch, new(drivers))?,
             (PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
@@ -360,12 +360,12 @@ impl Network {
         }
     }
 
-    /// Replaces the driver of a port whose device failed.
-    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, driver: Box<dyn Driver>) {
+    /// Replaces the drivers of a port whose device failed.
+    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, drivers: Vec<Box<dyn Driver>>) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            runner.set_drivers(entry.id, captured(vec![driver], &entry.captures));
+            runner.set_drivers(entry.id, captured(drivers, &entry.captures));
         }
     }
 
@@ -536,7 +536,8 @@ impl Network {
             let counters = reported(&runner.counters(entry.id).unwrap_or_default());
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
-            let stats = PortStats { counters, cost, fault, ..PortStats::default() };
+            let queues = runner.queues(entry.id);
+            let stats = PortStats { counters, cost, fault, queues, ..PortStats::default() };
             (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };
         record.ports.iter().map(look).collect()

@@ -25,6 +25,8 @@ pub(crate) struct SwitchThread {
     bell: Arc<EventFd>,
     commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
+    /// The number of threads, with those beside it.
+    threads: usize,
 }
 
 /// Pause between two looks at timeouts, if each look stops other threads.
@@ -65,7 +67,12 @@ impl SwitchThread {
             handles.into_iter().for_each(|handle| drop(handle.join()));
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
-        Ok(Self { wake_event, bell, commands: Some(commands), thread: Some(thread) })
+        Ok(Self { wake_event, bell, commands: Some(commands), thread: Some(thread), threads })
+    }
+
+    /// The number of threads that run the switches.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The event that boxes signal when they have packets.

@@ -27,6 +27,7 @@ const STAYS: &str = "LAUNCHER_TEST_STAYS";
 const STUBBORN: &str = "LAUNCHER_TEST_STUBBORN";
 const PROGRAM: &str = "LAUNCHER_TEST_PROGRAM";
 const USER: &str = "LAUNCHER_TEST_USER";
+const THREADS: &str = "LAUNCHER_TEST_THREADS";
 
 /// The store of all tests but those about stores.
 pub(crate) const STORE: [u8; 16] = *b"store of a test!";
@@ -72,6 +73,7 @@ fn helper_process() {
                 idle_timeout: IDLE,
                 stays: variable(STAYS).is_some(),
                 closes_input: true,
+                switch_threads: variable(THREADS).and_then(|count| count.to_str()?.parse().ok()).unwrap_or(1),
                 agent_arguments: ["sleep", "1000"].map(Into::into).into(),
                 ..Settings::new(
                     variable(SOCKET).expect("a socket"),
@@ -239,6 +241,11 @@ impl TestLauncher {
     /// A launcher in a network namespace of its own.
     pub(crate) fn start_in_own_network() -> Self {
         Self::with(&["unshare", "--net"], &[])
+    }
+
+    /// A launcher in a network namespace of its own, whose fabrics have this number of switch threads.
+    pub(crate) fn start_with_threads(threads: &str) -> Self {
+        Self::with(&["unshare", "--net"], &[(THREADS, threads)])
     }
 
     fn with(wrapper: &[&str], variables: &[(&'static str, &str)]) -> Self {

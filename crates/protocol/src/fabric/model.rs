@@ -391,6 +391,9 @@ pub struct PortStats {
     /// What the port waits for, if it does, although it works.
     #[serde(default)]
     pub awaits: Option<String>,
+    /// The number of queues that it has of its device; 0 if there is none.
+    #[serde(default)]
+    pub queues: u32,
 }
 
 impl PortStats {

@@ -78,8 +78,8 @@ pub enum PortDevice {
     /// The TAP device with this name. It is created if it does not exist. The launcher keeps it until it is closed, and
     /// opens it once: each reply has the same device.
     Tap(String),
-    /// A packet socket on the network interface with this name: another one with each reply. The launcher keeps the
-    /// last one, so that the interface stays promiscuous while a fabric is replaced.
+    /// Packet sockets on the network interface with this name: others with each reply, one for each switch thread. The launcher
+    /// keeps one of the last ones, so that the interface stays promiscuous while a fabric is replaced.
     Interface(String),
     /// The network interface with this name, for XDP sockets in this number of its receive queues; `None`: in all. The reply has a
     /// packet socket that watches the interface, the memory for frames, the link of the program, and a socket for each queue.

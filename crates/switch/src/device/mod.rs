@@ -2,6 +2,7 @@
 //! comes with its kernel metadata. No call blocks.
 
 mod coalesce;
+mod fan_out;
 mod filter;
 mod gso;
 mod offload;
@@ -12,6 +13,7 @@ mod rx_frame;
 mod tunnel;
 
 pub(crate) use coalesce::{Coalescer, MAX_PARTS};
+pub(crate) use fan_out::FanOut;
 pub use filter::{MAX_FILTER, attach_filter};
 pub use gso::Segmenter;
 pub(crate) use offload::{

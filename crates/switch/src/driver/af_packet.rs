@@ -5,9 +5,10 @@
 
 use super::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{Coalescer, PacketSocket, PacketSocketSettings, Segmenter};
+use crate::device::{Coalescer, FanOut, PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// Size of the receive ring in bytes: about 1,900 frames.
 const RECEIVE: usize = 1 << 22;
@@ -16,6 +17,8 @@ const RECEIVE: usize = 1 << 22;
 #[derive(Debug)]
 pub struct AfPacket {
     interface: PacketSocket,
+    /// The group in which it shares the frames of the device with others, if there are several.
+    group: Option<Arc<FanOut>>,
     /// Splits the current GSO frame.
     segmenter: Segmenter,
     coalescer: Coalescer,
@@ -47,6 +50,7 @@ impl AfPacket {
         let interface = PacketSocket::from_descriptor(descriptor, SETTINGS)?;
         Ok(Self {
             interface,
+            group: None,
             segmenter: Segmenter::default(),
             coalescer: Coalescer::default(),
             is_gone: false,
@@ -54,9 +58,28 @@ impl AfPacket {
         })
     }
 
+    /// The same for several descriptors of one device: each frame is received by one of the ports, all frames of a flow by the
+    /// same, and none that one of them has sent.
+    pub fn from_descriptors(descriptors: Vec<OwnedFd>) -> io::Result<Vec<Self>> {
+        // The first one receives all frames until the others join it.
+        descriptors.iter().skip(1).try_for_each(FanOut::mute)?;
+        let mut ports = descriptors.into_iter().map(Self::from_descriptor).collect::<io::Result<Vec<_>>>()?;
+        if ports.len() > 1 {
+            let group = Arc::new(FanOut::new(ports.iter().map(|port| port.interface.socket()).collect()));
+            group.join()?;
+            ports.iter_mut().for_each(|port| port.group = Some(group.clone()));
+        }
+        Ok(ports)
+    }
+
     /// The same, used because another driver cannot be used, for this reason.
     pub fn instead(self, reason: String) -> Self {
         Self { instead: Some(reason), ..self }
+    }
+
+    /// Lets the sockets share the frames of the device, if they could not yet.
+    fn join(&self) -> io::Result<()> {
+        self.group.as_ref().map_or(Ok(()), |group| group.join())
     }
 
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
@@ -155,11 +178,16 @@ impl Driver for AfPacket {
         if self.interface.take_error().is_some() {
             self.check()?;
         }
+        self.join()?;
         Ok(self.segmenter.is_empty() && !self.interface.has_frame())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.interface.as_fd())
+    }
+
+    fn queues(&self) -> u32 {
+        1
     }
 
     fn link_state(&self) -> Option<LinkState> {
@@ -169,6 +197,8 @@ impl Driver for AfPacket {
     fn take_missed(&mut self) -> u64 {
         // Also checked here, so that a runner that never sleeps notices it.
         self.is_gone |= self.interface.is_gone();
+        // A later attempt reports the error.
+        let _ = self.join();
         self.interface.take_dropped()
     }
 }

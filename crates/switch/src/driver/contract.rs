@@ -179,6 +179,11 @@ pub trait Driver: Send {
         None
     }
 
+    /// The number of queues that the driver has of a device; 0 if there is no device with queues.
+    fn queues(&self) -> u32 {
+        0
+    }
+
     /// The time until the next frame, if the clock alone announces it, as in a replay at a fixed rate.
     fn due_in(&self) -> Option<Duration> {
         None
@@ -269,6 +274,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn device(&self) -> Option<BorrowedFd<'_>> {
         (**self).device()
+    }
+
+    fn queues(&self) -> u32 {
+        (**self).queues()
     }
 
     fn due_in(&self) -> Option<Duration> {

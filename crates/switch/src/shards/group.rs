@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// A switch with a shard for each thread that runs it. Shards share nothing but the limits of ports: each has its own
 /// queues of the ports, its own tables and counters. What belongs to another shard passes a ring between the two.
 ///
-/// A port with one driver for each shard is driven by all. One with a single driver belongs to one shard.
+/// A port has a driver for each shard, or for some of them. What leaves by it at another shard passes on to one of these.
 ///
 /// A thread that runs shards [takes](Self::take) its own out. Commands need all of them back, between two rounds.
 #[derive(Debug)]
@@ -26,8 +26,6 @@ pub struct Shards<F> {
     /// The shard that is always here, and the others.
     first: SwitchRunner<F>,
     others: Vec<Option<SwitchRunner<F>>>,
-    /// The ports that each shard drives alone.
-    owned: Vec<usize>,
 }
 
 impl<F: Forward> Shards<F> {
@@ -38,10 +36,9 @@ impl<F: Forward> Shards<F> {
     ///
     /// There are no descriptors left.
     pub fn new(first: F, others: Vec<F>, seed: u64) -> io::Result<Self> {
-        let owned = vec![0; others.len() + 1];
         let others = others.into_iter().map(SwitchRunner::new).collect::<io::Result<Vec<_>>>()?;
         let mut all =
-            Self { first: SwitchRunner::new(first)?, others: others.into_iter().map(Some).collect(), owned };
+            Self { first: SwitchRunner::new(first)?, others: others.into_iter().map(Some).collect() };
         if !all.others.is_empty() {
             let start = Instant::now();
             let bells = all.shards().map(|shard| shard.wake_event()).collect::<io::Result<_>>()?;
@@ -57,7 +54,7 @@ impl<F: Forward> Shards<F> {
 
     /// The number of shards.
     pub fn count(&self) -> usize {
-        self.owned.len()
+        self.others.len() + 1
     }
 
     /// The shard that a frame with these first bytes belongs to.
@@ -117,8 +114,7 @@ impl<F: Forward> Shards<F> {
         }
     }
 
-    /// Adds a port to all shards: with one driver for each of them, or with one driver for the shard that has the fewest such
-    /// ports.
+    /// Adds a port to all shards, with a driver for each of them, or with fewer: these go to the shards that have the fewest.
     ///
     /// # Errors
     ///
@@ -131,7 +127,7 @@ impl<F: Forward> Shards<F> {
         self.add_port_beside(drivers, settings, None)
     }
 
-    /// Adds a port as [`add_port`](Self::add_port) does. One with a single driver belongs to the shard that drives `beside`.
+    /// Adds a port as [`add_port`](Self::add_port) does. The shard that drives `beside` has a driver.
     ///
     /// # Errors
     ///
@@ -142,47 +138,40 @@ impl<F: Forward> Shards<F> {
         settings: &PortSettings,
         beside: Option<PortId>,
     ) -> Result<PortId, SwitchError> {
-        let count = self.count();
         let beside = beside.and_then(|port| self.shards().position(|shard| shard.owner(port).is_none()));
-        let owner = (drivers.len() < count).then(|| beside.unwrap_or_else(|| self.least_used()));
+        let owners = self.owners(drivers.len(), beside);
         let mut drivers = drivers.into_iter();
         let mut added = None;
         let limits = PortLimits::new(settings);
         for (number, shard) in self.shards_mut().enumerate() {
-            let is_here = owner.is_none_or(|owner| owner == number);
-            let driver = is_here.then(|| drivers.next()).flatten().unwrap_or_else(|| Box::new(Null));
-            let elsewhere = owner.filter(|owner| *owner != number);
+            let owner = owners.get(number).copied().flatten();
+            let driver = own_driver(&mut drivers, owner);
             // All shards have the same ports, so they agree on the number and on whether there is one.
-            let port = shard.add_owned_port(driver, settings.clone(), limits.clone(), elsewhere)?;
-            shard.set_serves_others(port, owner == Some(number));
+            let port = shard.add_owned_port(driver, settings.clone(), limits.clone(), owner)?;
+            shard.set_serves_others(port, owners.contains(&Some(number)));
             added = Some(port);
-        }
-        if let Some(owner) = owner.and_then(|owner| self.owned.get_mut(owner)) {
-            *owner += 1;
         }
         added.ok_or(SwitchError::Full)
     }
 
-    fn least_used(&self) -> usize {
-        let least = self.owned.iter().enumerate().min_by_key(|(_, ports)| **ports);
-        least.map_or(0, |(shard, _)| shard)
-    }
-
-    /// Whether a port has a driver for each shard.
-    fn is_driven_by_all(&self, port: PortId) -> bool {
-        self.shards().all(|shard| shard.owner(port).is_none())
+    /// For each shard, the one that has the driver of a port with this number of drivers; `None`: it has one itself. `preferred`
+    /// has one.
+    fn owners(&self, drivers: usize, preferred: Option<usize>) -> Vec<Option<usize>> {
+        let driven: Vec<usize> = self.shards().map(SwitchRunner::driver_count).collect();
+        let mut chosen: Vec<usize> = (0..self.count()).collect();
+        chosen.sort_by_key(|shard| (preferred != Some(*shard), driven.get(*shard)));
+        chosen.truncate(drivers.max(1));
+        chosen.sort_unstable();
+        let owner = |shard: usize| match chosen.contains(&shard) {
+            true => None,
+            false => chosen.get(shard % chosen.len()).copied(),
+        };
+        (0..self.count()).map(owner).collect()
     }
 
     /// Removes a port and its drivers. Returns its final counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         self.settle();
-        let owner = self.shards().position(|shard| shard.owner(port).is_none());
-        if self.count() > 1
-            && !self.is_driven_by_all(port)
-            && let Some(owned) = owner.and_then(|owner| self.owned.get_mut(owner))
-        {
-            *owned = owned.saturating_sub(1);
-        }
         let removed = self.shards_mut().map(|shard| shard.remove_port(port));
         removed.flatten().reduce(|mut sum, counters| {
             sum += counters;
@@ -190,14 +179,24 @@ impl<F: Forward> Shards<F> {
         })
     }
 
-    /// Replaces a port's drivers, as [`SwitchRunner::set_driver`] does: as many as it was added with.
+    /// Replaces a port's drivers, as [`SwitchRunner::set_driver`] does. If there are more or fewer than before, other shards may
+    /// have them.
     pub fn set_drivers(&mut self, port: PortId, drivers: Vec<Box<dyn Driver>>) {
+        let mut owners: Vec<Option<usize>> = self.shards().map(|shard| shard.owner(port)).collect();
+        if owners.iter().filter(|owner| owner.is_none()).count() != drivers.len().clamp(1, self.count()) {
+            self.settle();
+            owners = self.owners(drivers.len(), None);
+        }
         let mut drivers = drivers.into_iter();
-        for shard in self.shards_mut() {
-            match shard.owner(port) {
-                Some(_) => shard.resume_port(port),
-                None => drop(drivers.next().and_then(|driver| shard.set_driver(port, driver))),
+        for (number, shard) in self.shards_mut().enumerate() {
+            let owner = owners.get(number).copied().flatten();
+            if owner.is_some() && shard.owner(port).is_some() {
+                shard.resume_port(port);
+            } else {
+                drop(shard.set_driver(port, own_driver(&mut drivers, owner)));
             }
+            shard.set_owner(port, owner);
+            shard.set_serves_others(port, owners.contains(&Some(number)));
         }
     }
 
@@ -283,6 +282,11 @@ impl<F: Forward> Shards<F> {
         found.reduce(|sum, cost| PortCost { time: sum.time + cost.time, visits: sum.visits + cost.visits })
     }
 
+    /// The number of queues that a port has of its device; 0 if there is none.
+    pub fn queues(&self, port: PortId) -> u32 {
+        self.shards().map(|shard| shard.queues(port)).sum()
+    }
+
     /// Why a port is down, if it is at any shard.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
         self.shards().find_map(|shard| shard.down(port))
@@ -332,4 +336,10 @@ impl<F: Forward> Shards<F> {
     pub fn remove_links(&mut self, number: usize) {
         self.shards_mut().for_each(|shard| drop(shard.remove_link(number)));
     }
+}
+
+/// The next driver, for a shard that has one itself.
+fn own_driver(drivers: &mut impl Iterator<Item = Box<dyn Driver>>, owner: Option<usize>) -> Box<dyn Driver> {
+    let driver = if owner.is_none() { drivers.next() } else { None };
+    driver.unwrap_or_else(|| Box::new(Null))
 }

@@ -227,10 +227,11 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
         (None, Some(LinkState::Up) | None, Some(_)) => " (see below)",
         (None, Some(LinkState::Up) | None, None) => "",
     };
+    let queues = port.queues.map_or_else(String::new, |queues| format!(", {queues} queues"));
     vec![
         switch.to_string(),
         port.name.to_string(),
-        online::line(&driver) + state,
+        online::line(&driver) + &queues + state,
         grouped(port.traffic.received_packets),
         grouped(port.traffic.sent_packets),
         online::rate(port.rates.received_packets),
