@@ -19,7 +19,7 @@ const MAX_DEVICES: usize = 2048;
 #[derive(Debug)]
 pub(crate) struct Devices {
     kept: BTreeMap<PortDevice, OwnedFd>,
-    /// The number of queues with which devices are opened that can have several.
+    /// The number of queues to send through with which devices are opened that can have several.
     queues: usize,
 }
 
@@ -33,7 +33,9 @@ impl Devices {
     pub(crate) fn open(&mut self, device: PortDevice) -> Result<Vec<OwnedFd>, Refusal> {
         match device {
             // They are not kept: with the last descriptor, the program leaves the interface.
-            PortDevice::Xdp(name, queues) => AfXdp::open_descriptors(&name, queues).map_err(xdp_failed),
+            PortDevice::Xdp(name, queues) => {
+                AfXdp::open_descriptors(&name, queues, self.queues).map_err(xdp_failed)
+            }
             PortDevice::Interface(name) => self.open_interface(name),
             device => self.open_one(device).map(|descriptor| vec![descriptor]),
         }

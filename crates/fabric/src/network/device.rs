@@ -27,9 +27,9 @@ pub(crate) fn adopt(
         PortDriver::AfXdp { .. } => match instead {
             Some(why) => return packet_sockets(descriptors, threads, Some(why)).map(Some),
             None => {
-                let port = AfXdp::from_descriptors(descriptors)
+                let ports = AfXdp::divide_descriptors(descriptors, threads)
                     .map_err(|error| PortError::Device(io::Error::from(error).into()))?;
-                return Ok(Some(vec![Box::new(port)]));
+                return Ok(Some(boxed(ports)));
             }
         },
         _ => {}
@@ -45,11 +45,15 @@ fn packet_sockets(
 ) -> Result<Vec<Box<dyn Driver>>, OperationError> {
     descriptors.truncate(threads);
     let ports = AfPacket::from_descriptors(descriptors).map_err(|error| PortError::Device(error.into()))?;
-    let port = |port: AfPacket| match &instead {
-        Some(why) => Box::new(port.instead(why.clone())) as Box<dyn Driver>,
-        None => Box::new(port),
+    let named = |port: AfPacket| match &instead {
+        Some(why) => port.instead(why.clone()),
+        None => port,
     };
-    Ok(ports.into_iter().map(port).collect())
+    Ok(boxed(ports.into_iter().map(named)))
+}
+
+fn boxed<D: Driver + 'static>(drivers: impl IntoIterator<Item = D>) -> Vec<Box<dyn Driver>> {
+    drivers.into_iter().map(|driver| Box::new(driver) as Box<dyn Driver>).collect()
 }
 
 /// The driver of a port whose device has one queue.

@@ -82,7 +82,8 @@ pub enum PortDevice {
     /// keeps one of the last ones, so that the interface stays promiscuous while a fabric is replaced.
     Interface(String),
     /// The network interface with this name, for XDP sockets in this number of its receive queues; `None`: in all. The reply has a
-    /// packet socket that watches the interface, the memory for frames, the link of the program, and a socket for each queue.
+    /// packet socket that watches the interface, the memory for frames, the link of the program, and a socket for each queue. As many
+    /// queues as there are switch threads have buffers to send from.
     /// The launcher keeps none of them, so that the program is detached when the fabric ends.
     Xdp(String, Option<u32>),
     /// A capture to read. The path must be absolute.

@@ -65,6 +65,8 @@ pub(super) struct Mapping {
 
 // SAFETY: the memory is this value's own and not tied to a thread; slots are changed through `&mut` of the ring only.
 unsafe impl Send for Mapping {}
+// SAFETY: as above; through a shared reference, only the atomic first word of a slot is read.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the ring of a socket.

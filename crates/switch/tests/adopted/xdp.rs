@@ -104,7 +104,7 @@ fn an_xdp_port_needs_no_privileges() {
     // The program is attached before the other process has anything.
     let start = Instant::now();
     let descriptors = loop {
-        match AfXdp::open_descriptors("left", None) {
+        match AfXdp::open_descriptors("left", None, 1) {
             Ok(descriptors) => break descriptors,
             Err(error) => assert!(start.elapsed() < TIMEOUT, "{error:?}"),
         }
@@ -261,6 +261,71 @@ fn a_port_takes_all_queues_or_leaves_the_others_to_the_host() {
     assert!(both[0] > 0 && both[1] > 0, "{both:?}");
     drop(port);
     assert!(matches!(AfXdp::open("left", Some(3)), Err(XdpError::Queues(2))));
+}
+
+/// Opens all queues of `left` for this number of drivers, or says why the test is skipped.
+fn open_for(drivers: usize) -> Option<Vec<AfXdp>> {
+    // The queues may still be those of another test's sockets.
+    drop(open_left(None)?);
+    let start = Instant::now();
+    loop {
+        match AfXdp::open_descriptors("left", None, drivers) {
+            Ok(descriptors) => return Some(AfXdp::divide_descriptors(descriptors, drivers).unwrap()),
+            Err(XdpError::Socket(error)) if error.raw_os_error() == Some(libc::EBUSY) => {
+                assert!(start.elapsed() < TIMEOUT, "the queue stays busy");
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn queues_are_divided_among_drivers() {
+    if !own_pair(3) {
+        return;
+    }
+    let Some(mut ports) = open_for(2) else { return };
+    assert_eq!(ports.iter().map(|port| port.queues()).collect::<Vec<_>>(), [2, 1]);
+    let mut far = AfPacket::open("right").unwrap();
+    let frames = datagrams(300);
+    assert_eq!(send(&mut far, &frames), 300);
+    let (start, mut came) = (Instant::now(), [Vec::new(), Vec::new()]);
+    while came.concat().len() < 300 {
+        for (port, came) in ports.iter_mut().zip(&mut came) {
+            let mut batch = Batch::new(64);
+            port.receive(&mut batch).unwrap();
+            came.extend(batch.frames().map(<[u8]>::to_vec));
+        }
+        assert!(start.elapsed() < TIMEOUT, "{:?}", came.map(|came| came.len()));
+    }
+    assert!(came.iter().all(|came| came.len() > 30), "{:?}", came.map(|came| came.len()));
+    let mut came = came.concat();
+    came.sort();
+    assert_eq!(came, frames);
+    // Each sends by itself, and has all of its buffers.
+    for port in &mut ports {
+        for _ in 0..3 {
+            assert_eq!(send(port, &frames[..100]), 100);
+            assert_eq!(receive(&mut far, 100), frames[..100]);
+        }
+        assert!(!port.is_crowded());
+    }
+    // One of them learns that the device was removed, and so do the others.
+    assert!(ports.iter_mut().all(|port| port.prepare_sleep().unwrap()));
+    assert!(ip("link del left"));
+    assert!(wakes(&ports[0], TIMEOUT));
+    for port in &mut ports {
+        assert!(port.prepare_sleep().unwrap_err().to_string().contains("No such device"));
+        assert!(port.is_ready() && port.receive(&mut Batch::new(1)).is_err());
+    }
+
+    // A driver needs a queue to send through.
+    assert!(ip(
+        "link add left numrxqueues 3 numtxqueues 1 type veth peer name right numrxqueues 3 numtxqueues 3"
+    ));
+    assert!(ip("link set left up") && ip("link set right up"));
+    let Some(ports) = open_for(2) else { return };
+    assert_eq!(ports.iter().map(|port| port.queues()).collect::<Vec<_>>(), [3]);
 }
 
 #[test]

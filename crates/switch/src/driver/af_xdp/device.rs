@@ -1,4 +1,4 @@
-//! What is asked of a network device before it is opened: its number, MTU and receive queues.
+//! What is asked of a network device before it is opened: its number, MTU and queues.
 
 use super::error::XdpError;
 use super::limits::{MAX_MTU, MAX_QUEUES};
@@ -30,6 +30,8 @@ pub(super) struct Device {
     pub(super) index: u32,
     /// The number of its receive queues to use, from the first one on.
     pub(super) queues: u32,
+    /// The number of its queues that frames can be sent through, from the first one on.
+    pub(super) senders: u32,
 }
 
 impl Device {
@@ -53,14 +55,17 @@ impl Device {
         let mut answer = Channels { command: READ_CHANNELS, ..Channels::default() };
         channels.ifr_ifru.ifru_data = (&raw mut answer).cast();
         let found = match ask(ETHTOOL, &mut channels) {
-            Ok(_) => answer.receive.saturating_add(answer.combined).max(1),
+            Ok(_) => {
+                [answer.receive, answer.send].map(|queues| queues.saturating_add(answer.combined).max(1))
+            }
             // A device that cannot say it has one.
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => 1,
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => [1; 2],
             Err(error) => return Err(XdpError::Device(error)),
         };
         // SAFETY: the calls succeeded, so both fields are filled in.
         let (index, mtu) = unsafe { (index.ifr_ifru.ifru_ifindex, mtu.ifr_ifru.ifru_mtu) };
-        Self { index: number(index)?, queues: 0 }.checked(number(mtu)?, found, queues)
+        let [found, senders] = found;
+        Self { index: number(index)?, queues: 0, senders }.checked(number(mtu)?, found, queues)
     }
 
     /// The device, if XDP can be used with this MTU and as many queues.
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn devices_are_checked() {
-        let device = Device { index: 3, queues: 0 };
+        let device = Device { index: 3, queues: 0, senders: 1 };
         let queues = |mtu, found, wanted| device.checked(mtu, found, wanted).map(|device| device.queues);
         assert_eq!(queues(1500, 1, None).unwrap(), 1);
         assert_eq!(queues(MAX_MTU, 16, None).unwrap(), 16);

@@ -9,5 +9,6 @@ const HEADROOM: usize = 256;
 /// The greatest MTU whose frames fit into a buffer, with an Ethernet header and a VLAN tag.
 pub(super) const MAX_MTU: u32 = (BUFFER - HEADROOM - 18) as u32;
 
-/// Maximum number of receive queues of a port: each takes 4 MB of memory and a descriptor of a message between processes.
+/// Maximum number of receive queues of a port: each takes 4 MB of memory, or 8 if it also sends, and a descriptor of a message
+/// between processes.
 pub(super) const MAX_QUEUES: u32 = 16;

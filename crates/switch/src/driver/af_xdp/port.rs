@@ -1,7 +1,7 @@
 //! A port whose other end is a network device, through XDP sockets.
 //!
-//! The port takes the frames of the device's receive queues: the host does not see them. All queues are received from; frames
-//! are sent through the first one.
+//! The port takes the frames of the device's receive queues: the host does not see them. Several drivers may have a part of the
+//! queues each. A driver receives from all of its queues, and sends through the first one.
 
 use super::checksum;
 use super::device::Device;
@@ -15,6 +15,8 @@ use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a packet socket watches the device: it makes it promiscuous, and reports when it is down or removed. It receives nothing.
 const WATCH: PacketSocketSettings =
@@ -26,12 +28,10 @@ const FIRST_SOCKET: usize = 3;
 /// Frames that the kernel takes from the send ring in one call.
 const SEND_BATCH: usize = 32;
 
-/// A device that is used through XDP sockets.
+/// A device that is used through XDP sockets, or some of its queues.
 #[derive(Debug)]
 pub struct AfXdp {
-    watch: PacketSocket,
-    /// Keeps the program attached.
-    _link: OwnedFd,
+    device: Arc<Attached>,
     queues: Vec<Queue>,
     /// The queue to look at first.
     first: usize,
@@ -43,10 +43,40 @@ pub struct AfXdp {
     epoll: OwnedFd,
     /// The device's driver reads and writes the buffers itself.
     is_zero_copy: bool,
-    /// The device was found to be removed.
-    is_gone: bool,
     /// Frames wait in the send ring for a system call.
     is_late: bool,
+}
+
+/// What all drivers of a device have in common.
+#[derive(Debug)]
+struct Attached {
+    watch: PacketSocket,
+    /// Keeps the program attached.
+    _link: OwnedFd,
+    /// The device was found to be removed.
+    is_gone: AtomicBool,
+}
+
+impl Attached {
+    fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Finds out whether the device was removed.
+    fn look(&self) -> bool {
+        let is_gone = self.is_gone() || self.watch.is_gone();
+        self.is_gone.store(is_gone, Ordering::Relaxed);
+        is_gone
+    }
+
+    /// Returns an error if the device was removed: the sockets are then useless, whereas a device that is down may come up
+    /// again.
+    fn check(&self) -> Result<(), DriverError> {
+        match self.look() {
+            true => Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A receive queue, with its socket.
@@ -62,13 +92,17 @@ struct Queue {
 impl AfXdp {
     /// Opens a device in promiscuous mode. `queues`: how many of its receive queues to use, from the first one on; `None`: all.
     pub fn open(device: &str, queues: Option<u32>) -> Result<Self, XdpError> {
-        Self::from_descriptors(Self::open_descriptors(device, queues)?)
+        Self::from_descriptors(Self::open_descriptors(device, queues, 1)?)
     }
 
-    /// The part of [`open`](Self::open) that needs privileges. The program is attached, and takes frames, as long as the
-    /// descriptors are open; frames that arrive before the other part are lost, and counted as missed.
-    pub fn open_descriptors(device: &str, queues: Option<u32>) -> Result<Vec<OwnedFd>, XdpError> {
-        let (descriptors, map) = Self::open_parts(device, queues, true)?;
+    /// The part of [`open`](Self::open) that needs privileges, for up to this number of drivers. The program is attached, and
+    /// takes frames, as long as the descriptors are open; frames that arrive before the other part are lost, and counted as missed.
+    pub fn open_descriptors(
+        device: &str,
+        queues: Option<u32>,
+        drivers: usize,
+    ) -> Result<Vec<OwnedFd>, XdpError> {
+        let (descriptors, map) = Self::open_parts(device, queues, drivers, true)?;
         for (queue, socket) in (0..).zip(&descriptors[FIRST_SOCKET..]) {
             map.insert(queue, socket).map_err(XdpError::Socket)?;
         }
@@ -79,18 +113,20 @@ impl AfXdp {
     pub(super) fn open_parts(
         device: &str,
         queues: Option<u32>,
+        drivers: usize,
         promiscuous: bool,
     ) -> Result<(Vec<OwnedFd>, SocketMap), XdpError> {
         let settings = PacketSocketSettings { promiscuous, ..WATCH };
         let watch = PacketSocket::open_descriptor(device, settings).map_err(XdpError::Device)?;
-        let Device { index, queues } = Device::find(&watch, device, queues)?;
-        let memory = Umem::create(queues as usize).map_err(XdpError::Memory)?;
+        let Device { index, queues, senders } = Device::find(&watch, device, queues)?;
+        let senders = drivers.clamp(1, queues.min(senders) as usize);
+        let memory = Umem::create(queues as usize, senders).map_err(XdpError::Memory)?;
         let map = SocketMap::create(queues).map_err(XdpError::Program)?;
         // Some drivers can do without copies only if a program is attached.
         let link = map.attach(index).map_err(XdpError::Program)?;
         let mut descriptors = vec![watch, memory, link];
         for queue in 0..queues {
-            let umem = Umem::map(&descriptors[1], queue as usize).map_err(XdpError::Memory)?;
+            let umem = Umem::map(&descriptors[1], queue as usize, senders).map_err(XdpError::Memory)?;
             descriptors.push(socket::open(index, queue, &umem).map_err(XdpError::Socket)?);
         }
         Ok((descriptors, map))
@@ -98,31 +134,43 @@ impl AfXdp {
 
     /// The other part, without privileges: uses what another process opened, and no process has used yet.
     pub fn from_descriptors(descriptors: Vec<OwnedFd>) -> Result<Self, XdpError> {
+        Self::divide_descriptors(descriptors, 1)?.pop().ok_or(XdpError::Descriptors)
+    }
+
+    /// The same with several drivers, at most as many as given, among which the queues are divided.
+    pub fn divide_descriptors(descriptors: Vec<OwnedFd>, drivers: usize) -> Result<Vec<Self>, XdpError> {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or(XdpError::Descriptors);
         let (watch, memory, link) = (next()?, next()?, next()?);
         let sockets: Vec<OwnedFd> = descriptors.collect();
-        if sockets.is_empty() || !Umem::is_file(&memory, sockets.len()) {
-            return Err(XdpError::Descriptors);
-        }
+        let senders = Umem::senders(&memory, sockets.len()).ok_or(XdpError::Descriptors)?;
         let watch = PacketSocket::from_descriptor(watch, WATCH).map_err(XdpError::Device)?;
         watch.watch().map_err(XdpError::Device)?;
-        let mut queues = Vec::with_capacity(sockets.len());
+        let device = Arc::new(Attached { watch, _link: link, is_gone: AtomicBool::new(false) });
+        // The first queue of each driver is one that sends.
+        let count = drivers.clamp(1, senders);
+        let mut parts: Vec<Vec<Queue>> = (0..count).map(|_| Vec::new()).collect();
         for (number, socket) in sockets.into_iter().enumerate() {
-            queues.push(Queue::new(socket, &memory, number)?);
+            let queue = Queue::new(socket, &memory, number, senders)?;
+            if let Some(part) = parts.get_mut(number % count) {
+                part.push(queue);
+            }
         }
-        let epoll = epoll(&watch, &queues).map_err(XdpError::Socket)?;
-        let free: Vec<u64> = queues[0].umem.send_buffers().rev().collect();
+        parts.into_iter().map(|queues| Self::new(device.clone(), queues)).collect()
+    }
+
+    fn new(device: Arc<Attached>, queues: Vec<Queue>) -> Result<Self, XdpError> {
+        let epoll = epoll(&device.watch, &queues).map_err(XdpError::Socket)?;
+        let first = queues.first().ok_or(XdpError::Descriptors)?;
+        let free: Vec<u64> = first.umem.send_buffers().rev().collect();
         Ok(Self {
-            is_zero_copy: socket::is_zero_copy(&queues[0].socket),
-            watch,
-            _link: link,
+            is_zero_copy: socket::is_zero_copy(&first.socket),
+            device,
             queues,
             first: 0,
             send_buffers: free.len(),
             free,
             epoll,
-            is_gone: false,
             is_late: false,
         })
     }
@@ -134,7 +182,7 @@ impl AfXdp {
 
     /// The packet socket that watches the device.
     pub(super) fn watch(&self) -> &PacketSocket {
-        &self.watch
+        &self.device.watch
     }
 
     /// The sockets of the queues, in order.
@@ -159,16 +207,6 @@ impl AfXdp {
         send.submit();
         self.is_late = pending > most;
         Ok(most.min(pending))
-    }
-
-    /// Returns an error if the device was removed: the sockets are then useless, whereas a device that is down may come up
-    /// again.
-    fn check(&mut self) -> Result<(), DriverError> {
-        self.is_gone |= self.watch.is_gone();
-        match self.is_gone {
-            true => Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
-            false => Ok(()),
-        }
     }
 
     /// Takes the buffers back that were sent.
@@ -214,7 +252,7 @@ impl AfXdp {
                         taken_back += 1;
                     }
                     send.submit();
-                    self.check()?;
+                    self.device.check()?;
                     return Ok(Some(taken_back));
                 }
                 Err(error) if not_now(&error) || error.raw_os_error() == Some(libc::EBUSY) => {
@@ -232,8 +270,8 @@ impl AfXdp {
 }
 
 impl Queue {
-    fn new(socket: OwnedFd, memory: &OwnedFd, number: usize) -> Result<Self, XdpError> {
-        let umem = Umem::map(memory, number).map_err(XdpError::Memory)?;
+    fn new(socket: OwnedFd, memory: &OwnedFd, number: usize, senders: usize) -> Result<Self, XdpError> {
+        let umem = Umem::map(memory, number, senders).map_err(XdpError::Memory)?;
         let mut rings = Rings::map(&socket, umem.send_buffers().next().is_some())?;
         Umem::receive_buffers().for_each(|offset| rings.fill.add([offset]));
         rings.fill.submit();
@@ -282,8 +320,8 @@ impl Queue {
 
 impl Driver for AfXdp {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        if self.is_gone {
-            self.check()?;
+        if self.device.is_gone() {
+            self.device.check()?;
         }
         if self.is_late {
             self.flush(0)?;
@@ -301,7 +339,7 @@ impl Driver for AfXdp {
 
     fn is_ready(&mut self) -> bool {
         let mut queues = self.queues.iter();
-        self.is_gone
+        self.device.is_gone()
             || self.is_late
             || queues.any(|queue| {
                 !matches!(queue.rings.received.waiting(), Ok(0)) || queue.rings.fill.needs_wakeup()
@@ -354,8 +392,9 @@ impl Driver for AfXdp {
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         // A device that went down polls as ready until its error is read, which would keep the runner awake. It may
         // come up again.
-        if self.watch.take_error().is_some() {
-            self.check()?;
+        // Another driver may have read it.
+        if self.device.watch.take_error().is_some() || self.device.is_gone() {
+            self.device.check()?;
         }
         if self.is_late {
             self.flush(0)?;
@@ -372,9 +411,13 @@ impl Driver for AfXdp {
         Some(self.epoll.as_fd())
     }
 
+    fn queues(&self) -> u32 {
+        self.queues.len() as u32
+    }
+
     fn take_missed(&mut self) -> u64 {
         // Also checked here, so that a runner that never sleeps notices it.
-        self.is_gone |= self.watch.is_gone();
+        self.device.look();
         let losses = self.queues.iter_mut().map(|queue| {
             let missed = socket::losses(&queue.socket).missed;
             let news = missed.saturating_sub(queue.reported.missed);

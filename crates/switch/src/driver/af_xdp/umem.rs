@@ -1,7 +1,8 @@
 //! The memory for frames: a memory file that the kernel and this process use, divided into buffers of 2,048 bytes.
 //!
 //! Each queue has an area of the file, which is registered at its socket, so offsets begin at 0 in each area. The first buffers
-//! of an area are for frames to receive. Only the first queue sends: behind these it has as many to send from.
+//! of an area are for frames to receive. Only the first queues send, one for each switch thread: behind these buffers, they have
+//! as many to send from. The length of the file says how many queues do.
 
 use super::limits::BUFFER;
 use super::mapping::Mapping;
@@ -13,14 +14,14 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Buffers for frames in each direction.
 const BUFFERS: usize = SIZE as usize;
 
-/// The number of buffers of a queue.
-fn buffers(queue: usize) -> usize {
-    if queue == 0 { 2 * BUFFERS } else { BUFFERS }
+/// The number of buffers of a queue, if this number of queues sends.
+fn buffers(queue: usize, senders: usize) -> usize {
+    if queue < senders { 2 * BUFFERS } else { BUFFERS }
 }
 
-/// Bytes of the file for this number of queues.
-fn file_bytes(queues: usize) -> usize {
-    (0..queues).map(buffers).sum::<usize>() * BUFFER
+/// Bytes of the file for this number of queues, of which some send.
+fn file_bytes(queues: usize, senders: usize) -> usize {
+    (queues + senders.min(queues)) * BUFFERS * BUFFER
 }
 
 /// The memory for frames of one queue.
@@ -31,23 +32,23 @@ pub(super) struct Umem {
 }
 
 impl Umem {
-    /// Creates the file for this number of queues.
-    pub(super) fn create(queues: usize) -> io::Result<OwnedFd> {
-        sealed_memory::create(c"xdp-frames", file_bytes(queues))
+    /// Creates the file for this number of queues, of which some send.
+    pub(super) fn create(queues: usize, senders: usize) -> io::Result<OwnedFd> {
+        sealed_memory::create(c"xdp-frames", file_bytes(queues, senders))
     }
 
-    /// Whether a descriptor is a file for this number of queues, whose length is sealed.
-    pub(super) fn is_file(file: &OwnedFd, queues: usize) -> bool {
-        let found = MemoryFile::inspect(file).ok().flatten();
-        found.is_some_and(|MemoryFile { seals, length, .. }| {
-            seals & SEALS == SEALS && length == file_bytes(queues) as u64
-        })
+    /// How many queues send, if a descriptor is a file for this number of queues, whose length is sealed.
+    pub(super) fn senders(file: &OwnedFd, queues: usize) -> Option<usize> {
+        let MemoryFile { seals, length, .. } = MemoryFile::inspect(file).ok().flatten()?;
+        let fits = |senders: &usize| length == file_bytes(queues, *senders) as u64;
+        (1..=queues).find(fits).filter(|_| seals & SEALS == SEALS)
     }
 
-    /// Maps the area of a queue.
-    pub(super) fn map(file: &OwnedFd, queue: usize) -> io::Result<Self> {
-        let buffers = buffers(queue);
-        let mapping = Mapping::new(Some(file.as_fd()), file_bytes(queue) as i64, buffers * BUFFER)?;
+    /// Maps the area of a queue, if this number of queues sends.
+    pub(super) fn map(file: &OwnedFd, queue: usize, senders: usize) -> io::Result<Self> {
+        let buffers = buffers(queue, senders);
+        let start = file_bytes(queue, senders) as i64;
+        let mapping = Mapping::new(Some(file.as_fd()), start, buffers * BUFFER)?;
         Ok(Self { mapping, buffers })
     }
 
@@ -104,9 +105,17 @@ mod tests {
 
     #[test]
     fn areas_follow_each_other() {
-        let file = Umem::create(2).unwrap();
-        assert!(Umem::is_file(&file, 2) && !Umem::is_file(&file, 1) && !Umem::is_file(&file, 3));
-        let (first, second) = (Umem::map(&file, 0).unwrap(), Umem::map(&file, 1).unwrap());
+        for (queues, senders) in [(1, 1), (4, 1), (4, 3), (16, 16)] {
+            let file = Umem::create(queues, senders).unwrap();
+            assert_eq!(Umem::senders(&file, queues), Some(senders));
+        }
+        let file = Umem::create(2, 1).unwrap();
+        assert_eq!([1, 3, 4].map(|queues| Umem::senders(&file, queues)), [None; 3]);
+        let both = Umem::create(2, 2).unwrap();
+        let last = Umem::map(&both, 1, 2).unwrap();
+        assert_eq!(last.send_buffers().count(), BUFFERS);
+        assert!(last.write(last.send_buffers().next_back().unwrap(), &[1; BUFFER]));
+        let (first, second) = (Umem::map(&file, 0, 1).unwrap(), Umem::map(&file, 1, 1).unwrap());
         assert_eq!(Umem::receive_buffers().count(), BUFFERS);
         assert_eq!((first.send_buffers().count(), second.send_buffers().count()), (BUFFERS, 0));
         let last = first.send_buffers().next_back().unwrap();
@@ -119,8 +128,8 @@ mod tests {
 
     #[test]
     fn offsets_are_checked() {
-        let file = Umem::create(1).unwrap();
-        let umem = Umem::map(&file, 0).unwrap();
+        let file = Umem::create(1, 1).unwrap();
+        let umem = Umem::map(&file, 0, 1).unwrap();
         let sent = (BUFFERS * BUFFER) as u64;
         assert_eq!(Umem::receive_buffer(256), Some(0));
         assert_eq!(Umem::receive_buffer(sent - 1), Some(sent - BUFFER as u64));
@@ -132,6 +141,6 @@ mod tests {
         );
         let mut frame = [0; 60];
         assert!(umem.read(BUFFER as u64 - 60, &mut frame) && !umem.read(BUFFER as u64 - 59, &mut frame));
-        assert!(!Umem::is_file(&std::fs::File::open("/dev/null").unwrap().into(), 1));
+        assert_eq!(Umem::senders(&std::fs::File::open("/dev/null").unwrap().into(), 1), None);
     }
 }
