@@ -5,14 +5,18 @@ mod support;
 use flow_table::{Change, Command, Field, Instructions, Match, Output};
 use model::{
     AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, ControllerRole, CreateSwitch, FlowOutput,
-    HandoverPhase, Limits, PortDriver, PortName, SwitchMode, SwitchName,
+    HandoverPhase, Limits, LinkState, PortDriver, PortName, SocketRole, SwitchMode, SwitchName,
 };
 use openflow::message::{FlowMod, FlowSelection, Message, MultipartReply, MultipartRequest};
 use protocol::Channel;
 use protocol::agent::{ControllerState, Reply, Request};
 use protocol::fabric::{FlowDefinition, PortStats, orders};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use support::{TestBed, agent, chain, lan, service};
 
@@ -151,6 +155,64 @@ fn ports_with_one_queue_are_reached_from_all_threads() {
     bed.0.ask(orders::RemovePort { switch: lan(), port: "up".parse().unwrap() }).unwrap();
     bed.0.ask(orders::RemoveSwitch { switch: far }).unwrap();
     check_account(&bed);
+}
+
+/// The rings of a memif port are divided among the threads, at both ends, and packets pass by all of them.
+#[test]
+fn rings_of_a_memif_port_are_in_all_threads() {
+    for (threads, server_queues, rings) in [(2, None, 2), (3, Some(2), 2), (2, Some(1), 1)] {
+        let bed = TestBed::with_threads(threads, SwitchMode::Learning);
+        let far: SwitchName = "far".parse().unwrap();
+        bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
+        let path = std::env::temp_dir().join(format!("threads-memif-{}-{threads}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let socket =
+            || socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let (listener, client) = (socket(), socket());
+        bind(&listener, &address).unwrap();
+        listen(&listener, 8).unwrap();
+        connect(&client, &address).unwrap();
+        let add = |switch: SwitchName, role, queues, socket: &OwnedFd| {
+            let path = "/nowhere".into();
+            let driver = PortDriver::Memif { path, role, id: 1, secret: None, queues };
+            let limits = Limits::default();
+            let name = "memif".parse().unwrap();
+            let port = AddPort { name, driver, addresses: Vec::new(), default: false, limits };
+            bed.0.ask_with(orders::AddPort { switch, port, instead: None }, &[socket.as_fd()]).map(drop)
+        };
+        add(lan(), SocketRole::Server, server_queues, &listener).unwrap();
+        assert!(matches!(
+            add(far.clone(), SocketRole::Client, Some(17), &client),
+            Err(FabricError::Device(_))
+        ));
+        add(far.clone(), SocketRole::Client, None, &client).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let end = |bed: &TestBed, switch: &SwitchName| {
+            let mut traffic = bed.0.ask(orders::Traffic {}).unwrap();
+            traffic.switches.remove(switch).unwrap().remove(&"memif".parse::<PortName>().unwrap()).unwrap()
+        };
+        bed.until("the ends are connected", |bed| {
+            [&lan(), &far].into_iter().all(|switch| end(bed, switch).link == Some(LinkState::Up))
+        });
+        assert_eq!([end(&bed, &lan()).queues, end(&bed, &far).queues], [rings; 2]);
+        bed.run("source", 1, SOURCE, &[]);
+        bed.define_at("mirror", 1, Attachment::Switch(far.clone()));
+        bed.start("mirror", MIRROR, &[]).unwrap();
+        send(&bed, 1000);
+        bed.until("all packets come back", |bed| bed.read("source", "r.count") == 1000);
+        for switch in [&lan(), &far] {
+            let PortStats { counters, fault, .. } = end(&bed, switch);
+            assert_eq!((counters.received_packets, counters.sent_packets), (1000, 1000));
+            assert!(counters.drops.is_empty() && fault.is_none());
+        }
+        check_account(&bed);
+        bed.0.ask(orders::RemovePort { switch: lan(), port: "memif".parse().unwrap() }).unwrap();
+        bed.until("the client notices", |bed| end(bed, &far).fault.is_some());
+        assert_eq!(end(&bed, &far).queues, 0);
+        send(&bed, 100);
+        check_account(&bed);
+    }
 }
 
 /// A chain with two instances of its service: both directions of a flow reach the same instance, and all counters are sums.

@@ -212,6 +212,10 @@ pub enum PortDriver {
         /// What a client must know. Absent: a server accepts every client.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<MemifSecret>,
+        /// The maximum number of rings in each direction: 1 to 16. The other process may have fewer. Absent: one for each switch
+        /// thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queues: Option<u32>,
     },
     /// Nothing: sent frames are discarded, and none are received.
     Null {},

@@ -52,7 +52,8 @@ pub(crate) struct PortOptions {
     /// tap, af_packet, af_xdp: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
-    /// af_xdp: number of receive queues to use, from the first one on [default: all]
+    /// af_xdp: number of receive queues to use, from the first one on [default: all]. memif: maximum number of rings in each
+    /// direction [default: one for each switch thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     queues: Option<u32>,
     /// vxlan, geneve: address of the other host.
@@ -246,7 +247,7 @@ impl PortOptions {
             (Driver::Memif, _) => match (path(&self.path)?, self.role) {
                 (Some(path), Some(role)) => {
                     let (id, secret) = (self.id.unwrap_or(0), self.secret.clone());
-                    PortDriver::Memif { path, role, id, secret }
+                    PortDriver::Memif { path, role, id, secret, queues: self.queues }
                 }
                 _ => return Err(PortOptionsError::NoMemif(name)),
             },
@@ -282,7 +283,7 @@ impl PortOptions {
         let sockets: &[Driver] = &[Driver::Memif, Driver::VhostUser];
         let given = [
             ("device", self.device.is_some(), devices),
-            ("queues", self.queues.is_some(), &[Driver::AfXdp]),
+            ("queues", self.queues.is_some(), &[Driver::AfXdp, Driver::Memif]),
             ("remote", self.remote.is_some(), tunnels),
             ("vni", self.vni.is_some(), tunnels),
             ("local", self.local.is_some(), tunnels),

@@ -317,9 +317,10 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             (entry.remote, entry.vni, entry.local) = (Some(remote), Some(vni), local);
             (entry.udp_port, entry.mtu) = (udp_port, mtu);
         }
-        PortDriver::Memif { path, role, id, secret } => {
+        PortDriver::Memif { path, role, id, secret, queues } => {
             entry.driver = Driver::Memif;
             (entry.path, entry.role, entry.secret) = (Some(path), Some(role), secret);
+            entry.queues = queues;
             entry.id = Some(id).filter(|id| *id != 0);
         }
         PortDriver::VhostUser { path, role } => {
@@ -440,6 +441,7 @@ mod tests {
                         role: api::SocketRole::Client,
                         id: 7,
                         secret: Some("hush".parse().expect("a secret")),
+                        queues: Some(4),
                     },
                 ),
                 add("pipe", pipe),

@@ -22,6 +22,18 @@ pub(crate) fn adopt(
     threads: usize,
 ) -> Result<Option<Vec<Box<dyn Driver>>>, OperationError> {
     match driver {
+        PortDriver::Memif { role, id, secret, queues, .. } => {
+            let secret = secret.iter().flat_map(|secret| secret.as_str().bytes()).collect();
+            let queues = queues.map_or(threads as u16, |queues| u16::try_from(queues).unwrap_or(u16::MAX));
+            let settings = MemifSettings { id: *id, secret, queues, ..MemifSettings::default() };
+            let port = match (role, descriptors.into_iter().next()) {
+                (_, None) => MemifPort::unconnected(settings),
+                (SocketRole::Server, Some(listener)) => MemifPort::server(listener, settings),
+                (SocketRole::Client, Some(socket)) => MemifPort::client(socket, settings),
+            };
+            let ports = port.and_then(|port| port.divide(threads.min(queues.into())));
+            return Ok(Some(boxed(ports.map_err(|error| PortError::Device(error.into()))?)));
+        }
         _ if descriptors.is_empty() => {}
         PortDriver::AfPacket { .. } => return packet_sockets(descriptors, threads, None).map(Some),
         PortDriver::AfXdp { .. } => match instead {
@@ -66,16 +78,6 @@ fn one_driver(
     Ok(Some(match driver {
         PortDriver::Null {} => Box::new(Null),
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
-        PortDriver::Memif { role, id, secret, .. } => {
-            let secret = secret.iter().flat_map(|secret| secret.as_str().bytes()).collect();
-            let settings = MemifSettings { id: *id, secret, ..MemifSettings::default() };
-            let port = match (role, descriptors.next()) {
-                (_, None) => MemifPort::unconnected(settings),
-                (SocketRole::Server, Some(listener)) => MemifPort::server(listener, settings),
-                (SocketRole::Client, Some(socket)) => MemifPort::client(socket, settings),
-            };
-            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
-        }
         PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
             Box::new(VhostUser::unconnected().map_err(|error| PortError::Device(error.into()))?)
         }
@@ -84,7 +86,7 @@ fn one_driver(
             Tap::from_descriptor(next(&mut descriptors)?).map_err(|error| PortError::Device(error.into()))?,
         ),
         // They are above.
-        PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => placeholder(),
+        PortDriver::Memif { .. } | PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => placeholder(),
         PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
             let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
             let port = OverlayPort::from_descriptor(next(&mut descriptors)?, overlay_settings(&tunnel));

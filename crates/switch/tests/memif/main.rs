@@ -7,6 +7,7 @@ mod chains;
 #[path = "../hostile/memif_peer.rs"]
 mod memif_peer;
 mod messages;
+mod queues;
 mod sleep;
 mod sockets;
 mod traffic;

@@ -187,7 +187,7 @@ fn clients_that_break_the_protocol_are_refused() {
             Step::Region,
             add_ring(true, 1, 0, 4, 0).into(),
             &[bell],
-            "the peer sent ring 1, but one in each direction was offered",
+            "the peer sent ring 1 twice, or more rings than were offered",
         ),
         ("private header", Step::Region, add_ring(true, 0, 0, 4, 8).into(), &[bell], unexpected),
         (
@@ -195,14 +195,14 @@ fn clients_that_break_the_protocol_are_refused() {
             Step::Region,
             connect_message().into(),
             none,
-            "the peer has no ring for one of the directions",
+            "the peer has no ring for one of the directions, or left one out",
         ),
         (
             "ring twice",
             Step::Rings,
             ring(0, 4).into(),
             &[bell],
-            "the peer sent ring 0, but one in each direction was offered",
+            "the peer sent ring 0 twice, or more rings than were offered",
         ),
     ];
     let before = |step: Step, ring: &[u8]| {

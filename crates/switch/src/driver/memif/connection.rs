@@ -8,11 +8,14 @@ use super::wire::{self, AddRing, ETHERNET, Hello, Init, Message, SECRET, VERSION
 use crate::batch::MAX_FRAME;
 use crate::driver::kernel::check;
 use std::io;
+use std::mem::take;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Slots of the rings that a client makes, as a power of two.
 const LOG2_SIZE: u8 = 10;
+/// Maximum rings in each direction of a port. Each has 2 MB of buffers and a descriptor.
+pub(super) const MAX_QUEUES: u16 = 16;
 /// Messages that one look at a connection reads. A peer could otherwise keep the switch busy.
 const MESSAGES: usize = 16;
 
@@ -25,12 +28,14 @@ pub struct MemifSettings {
     pub secret: Vec<u8>,
     /// How long a peer may take until it is connected.
     pub time_limit: Duration,
+    /// Maximum number of rings in each direction: 1 to 16. A peer may have fewer.
+    pub queues: u16,
 }
 
 impl Default for MemifSettings {
-    /// Interface 0 without a secret, and 5 seconds.
+    /// Interface 0 without a secret, 5 seconds, and a ring in each direction.
     fn default() -> Self {
-        Self { id: 0, secret: Vec::new(), time_limit: Duration::from_secs(5) }
+        Self { id: 0, secret: Vec::new(), time_limit: Duration::from_secs(5), queues: 1 }
     }
 }
 
@@ -46,11 +51,10 @@ impl MemifSettings {
 #[derive(Debug)]
 pub(super) struct Rings {
     pub(super) regions: Vec<Region>,
-    pub(super) reader: Reader,
-    pub(super) writer: Writer,
-    /// Wakes this side, and the peer.
-    pub(super) own_event: OwnedFd,
-    pub(super) peers_event: OwnedFd,
+    /// The rings to this side, with the events that wake it.
+    pub(super) incoming: Vec<(Reader, OwnedFd)>,
+    /// The rings to the peer, with the events that wake it.
+    pub(super) outgoing: Vec<(Writer, OwnedFd)>,
 }
 
 /// A ring that was described, with its event.
@@ -64,8 +68,9 @@ pub(super) struct Handshake {
     /// The first message of the peer came.
     has_begun: bool,
     regions: Vec<Region>,
-    from_client: Option<Described>,
-    to_client: Option<Described>,
+    /// The rings by their numbers: as many places as were offered.
+    from_client: Vec<Option<Described>>,
+    to_client: Vec<Option<Described>>,
     discarder: Discarder,
     end: Instant,
 }
@@ -81,7 +86,7 @@ impl Handshake {
             min_version: VERSION,
             max_version: VERSION,
             max_region: MAX_REGIONS as u16 - 1,
-            max_rings: [0, 0],
+            max_rings: [settings.queues - 1; 2],
             max_log2_size: MAX_LOG2_SIZE,
         };
         wire::send(&socket, &Message::Hello(hello), None)?;
@@ -99,8 +104,8 @@ impl Handshake {
             is_server,
             has_begun: false,
             regions: Vec::new(),
-            from_client: None,
-            to_client: None,
+            from_client: none(settings.queues),
+            to_client: none(settings.queues),
             discarder,
             end: Instant::now() + settings.time_limit,
         }
@@ -146,7 +151,7 @@ impl Handshake {
                 self.add_ring(&ring, descriptor.ok_or(MemifError::NoDescriptor)?)?;
             }
             (Message::Connect, None) if self.has_begun => {
-                let (from_client, to_client) = (self.from_client.take(), self.to_client.take());
+                let (from_client, to_client) = (take(&mut self.from_client), take(&mut self.to_client));
                 let rings = self.open(from_client, to_client)?;
                 wire::send(&self.socket, &Message::Connected, None)?;
                 return Ok(Some(rings));
@@ -191,12 +196,14 @@ impl Handshake {
             return Err(MemifError::Message);
         }
         let AddRing { region, offset, log2_size, .. } = *ring;
-        let slot = if ring.from_client { &mut self.from_client } else { &mut self.to_client };
-        if ring.index != 0 || slot.is_some() {
-            return Err(MemifError::Ring(ring.index));
+        let slots = if ring.from_client { &mut self.from_client } else { &mut self.to_client };
+        match slots.get_mut(usize::from(ring.index)) {
+            Some(slot) if slot.is_none() => {
+                *slot = Some((Place { region, offset, log2_size, buffers: Buffers::Peers }, event));
+                Ok(())
+            }
+            _ => Err(MemifError::Ring(ring.index)),
         }
-        *slot = Some((Place { region, offset, log2_size, buffers: Buffers::Peers }, event));
-        Ok(())
     }
 
     fn answer_server(
@@ -210,12 +217,14 @@ impl Handshake {
                     return Err(MemifError::Version(hello.min_version, hello.max_version));
                 }
                 self.has_begun = true;
-                self.describe(hello.max_log2_size.min(LOG2_SIZE), settings)?;
+                let offered = |most: u16| settings.queues.min(most.saturating_add(1));
+                let [to_client, from_client] = hello.max_rings.map(offered);
+                self.describe(hello.max_log2_size.min(LOG2_SIZE), [from_client, to_client], settings)?;
                 Ok(None)
             }
             Message::Ack if self.has_begun => Ok(None),
             Message::Connected if self.has_begun => {
-                let (from_client, to_client) = (self.from_client.take(), self.to_client.take());
+                let (from_client, to_client) = (take(&mut self.from_client), take(&mut self.to_client));
                 self.open(to_client, from_client).map(Some)
             }
             Message::Disconnect(text) => Err(MemifError::Disconnected(text)),
@@ -223,48 +232,74 @@ impl Handshake {
         }
     }
 
-    /// Makes the region of a client, and describes it to the server.
-    fn describe(&mut self, log2_size: u8, settings: &MemifSettings) -> Result<(), MemifError> {
+    /// Makes the region of a client, and describes it to the server. `counts`: how many rings there are from the client, and to it.
+    fn describe(
+        &mut self,
+        log2_size: u8,
+        counts: [u16; 2],
+        settings: &MemifSettings,
+    ) -> Result<(), MemifError> {
         let ring = ring::bytes(log2_size).next_multiple_of(4096);
         let buffers = MAX_FRAME << log2_size;
-        let (region, file) = Region::create(2 * (ring + buffers))?;
+        let all = usize::from(counts[0]) + usize::from(counts[1]);
+        let (region, file) = Region::create(all * (ring + buffers))?;
         let place = |number: usize| Place {
             region: 0,
             offset: (number * ring) as u32,
             log2_size,
-            buffers: Buffers::Own(2 * ring + number * buffers),
+            buffers: Buffers::Own(all * ring + number * buffers),
         };
         let socket = &self.socket;
         let (version, id, mode, secret) = (VERSION, settings.id, ETHERNET, settings.secret());
         wire::send(socket, &Message::Init(Init { version, id, mode, secret }), None)?;
         let size = region.size() as u64;
         wire::send(socket, &Message::AddRegion { index: 0, size }, Some(&file))?;
-        for (number, from_client) in [true, false].into_iter().enumerate() {
+        let from_client = (0..counts[0]).map(|index| (true, index));
+        let rings = from_client.chain((0..counts[1]).map(|index| (false, index)));
+        for (number, (from_client, index)) in rings.enumerate() {
             let (place, event) = (place(number), event()?);
             // Finds out now whether the host lets this side wake others.
             bell::ring(&event)?;
             ring::create(&region, place);
             let Place { region, offset, log2_size, .. } = place;
-            let ring = AddRing { from_client, index: 0, region, offset, log2_size, private_header: 0 };
+            let ring = AddRing { from_client, index, region, offset, log2_size, private_header: 0 };
             wire::send(socket, &Message::AddRing(ring), Some(&event))?;
-            let slot = if from_client { &mut self.from_client } else { &mut self.to_client };
-            *slot = Some((place, event));
+            let slots = if from_client { &mut self.from_client } else { &mut self.to_client };
+            if let Some(slot) = slots.get_mut(usize::from(index)) {
+                *slot = Some((place, event));
+            }
         }
         wire::send(socket, &Message::Connect, None)?;
         self.regions.push(region);
         Ok(())
     }
 
-    /// Opens the ring to this side, and the one to the peer.
-    fn open(&mut self, read: Option<Described>, written: Option<Described>) -> Result<Rings, MemifError> {
-        let (Some((read, own_event)), Some((written, peers_event))) = (read, written) else {
-            return Err(MemifError::NoRing);
-        };
-        let regions = std::mem::take(&mut self.regions);
-        let (reader, writer) = (Reader::open(&regions, read)?, Writer::open(&regions, written)?);
-        reader.start(&regions);
-        Ok(Rings { regions, reader, writer, own_event, peers_event })
+    /// Opens the rings to this side, and those to the peer.
+    fn open(
+        &mut self,
+        read: Vec<Option<Described>>,
+        written: Vec<Option<Described>>,
+    ) -> Result<Rings, MemifError> {
+        let regions = take(&mut self.regions);
+        let open = |(place, event)| Ok((Reader::open(&regions, place)?, event));
+        let incoming: Vec<_> = without_gaps(read)?.map(open).collect::<Result<_, MemifError>>()?;
+        let open = |(place, event)| Ok((Writer::open(&regions, place)?, event));
+        let outgoing = without_gaps(written)?.map(open).collect::<Result<_, MemifError>>()?;
+        incoming.iter().for_each(|(reader, _)| reader.start(&regions));
+        Ok(Rings { regions, incoming, outgoing })
     }
+}
+
+/// Places for as many rings as were offered.
+fn none(queues: u16) -> Vec<Option<Described>> {
+    (0..queues).map(|_| None).collect()
+}
+
+/// The rings that a peer described: at least one, and those before the last one.
+fn without_gaps(rings: Vec<Option<Described>>) -> Result<impl Iterator<Item = Described>, MemifError> {
+    let count = rings.iter().flatten().count();
+    let has_gap = rings.iter().take(count).any(Option::is_none);
+    if count == 0 || has_gap { Err(MemifError::NoRing) } else { Ok(rings.into_iter().flatten()) }
 }
 
 /// Reads the messages of a connected peer: there is nothing more to say but that it ends.

@@ -42,7 +42,7 @@ pub enum MemifError {
     Region(u16),
     /// The peer has a ring that was not offered, or the same one twice.
     Ring(u16),
-    /// The peer has not described both rings.
+    /// The peer has not described a ring for each direction, or left one out.
     NoRing,
     /// A ring has too many slots, or is not inside its region.
     Place,
@@ -88,9 +88,9 @@ impl fmt::Display for MemifError {
             }
             Self::Region(number) => write!(f, "the peer sent region {number} out of order"),
             Self::Ring(number) => {
-                write!(f, "the peer sent ring {number}, but one in each direction was offered")
+                write!(f, "the peer sent ring {number} twice, or more rings than were offered")
             }
-            Self::NoRing => f.write_str("the peer has no ring for one of the directions"),
+            Self::NoRing => f.write_str("the peer has no ring for one of the directions, or left one out"),
             Self::Place => f.write_str("a ring of the peer is too large or not inside its region"),
             Self::Cookie => f.write_str("a ring of the peer does not begin with memif's number"),
             Self::NotAnEvent => f.write_str("the descriptor of a ring is not an eventfd"),

@@ -28,6 +28,8 @@ pub(super) struct Region {
 // SAFETY: the mapping is not tied to a thread; it is accessed only through `Mapped` and atomics, which tolerate concurrent
 // writers.
 unsafe impl Send for Region {}
+// SAFETY: as above; no reference to what is not an atomic is handed out.
+unsafe impl Sync for Region {}
 
 impl Region {
     /// Makes a region of zeros, and its file for the peer.

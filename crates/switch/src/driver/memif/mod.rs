@@ -5,6 +5,7 @@ mod connection;
 mod error;
 mod memory;
 mod port;
+mod queues;
 mod ring;
 mod wire;
 

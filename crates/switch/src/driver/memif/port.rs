@@ -6,11 +6,14 @@
 //! - the control socket;
 //! - the event of the ring to this side, edge-triggered: it need not be read, which could block, because the peer can change its
 //!   flags.
+//!
+//! A port with several rings in each direction may have several drivers. Each has a part of the rings and an epoll instance of its
+//! own; the first one has the sockets.
 
-use super::bell;
-use super::connection::{self, Handshake, MemifSettings, Rings};
+use super::connection::{self, Handshake, MAX_QUEUES, MemifSettings, Rings};
 use super::error::MemifError;
 use super::memory::Discarder;
+use super::queues::{Part, Queues, Shared, watch};
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
@@ -18,20 +21,34 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Visits between two looks at the sockets while the runner does not sleep.
 const VISITS: u32 = 512;
-/// Descriptors of an epoll instance.
-const DESCRIPTORS: usize = 3;
+/// Descriptors of an epoll instance that are taken from its list at once.
+const DESCRIPTORS: usize = 2 + MAX_QUEUES as usize;
 
-/// A port whose other end is the memif interface of another process.
+/// A port whose other end is the memif interface of another process, or a part of its rings.
 #[derive(Debug)]
 pub struct MemifPort {
+    shared: Arc<Shared>,
+    /// The rings that this driver has.
+    part: Part,
+    /// The rings of the peer, as they were when they last changed.
+    queues: Option<Arc<Queues>>,
+    generation: u64,
+    /// The ring to look at first.
+    first: usize,
+    /// The sockets, which the first driver has.
+    control: Option<Control>,
+}
+
+#[derive(Debug)]
+struct Control {
     settings: MemifSettings,
     /// The listening socket of a server.
     listener: Option<OwnedFd>,
-    epoll: OwnedFd,
     state: State,
     /// Visits until the next look at the sockets.
     visits: u32,
@@ -46,15 +63,11 @@ pub struct MemifPort {
 enum State {
     Unconnected,
     Connecting(Box<Handshake>),
-    Connected(Box<Connection>),
-}
-
-#[derive(Debug)]
-struct Connection {
-    socket: OwnedFd,
-    rings: Rings,
-    /// The peer has ended, and why. This many slots that it filled are still to be read.
-    end: Option<(u16, MemifError)>,
+    Connected {
+        socket: OwnedFd,
+        /// The peer has ended, and why. What it sent before is still to be received.
+        end: Option<MemifError>,
+    },
 }
 
 impl MemifPort {
@@ -68,8 +81,10 @@ impl MemifPort {
         }
         set_nonblocking(&listener)?;
         let mut port = Self::unconnected(settings)?;
-        port.watch(&listener, libc::EPOLLIN)?;
-        port.listener = Some(listener);
+        watch(port.epoll(), &listener, libc::EPOLLIN)?;
+        if let Some(control) = &mut port.control {
+            control.listener = Some(listener);
+        }
         Ok(port)
     }
 
@@ -82,72 +97,90 @@ impl MemifPort {
             ));
         }
         let mut port = Self::unconnected(settings)?;
-        port.watch(&socket, libc::EPOLLIN)?;
-        port.state = State::Connecting(Box::new(Handshake::client(socket, &port.settings)));
+        watch(port.epoll(), &socket, libc::EPOLLIN)?;
+        if let Some(control) = &mut port.control {
+            control.state = State::Connecting(Box::new(Handshake::client(socket, &control.settings)));
+        }
         Ok(port)
     }
 
     /// A port that has no socket.
     pub fn unconnected(settings: MemifSettings) -> io::Result<Self> {
-        // SAFETY: nothing else owns the new descriptor.
-        let epoll = unsafe {
-            let descriptor = check(libc::epoll_create1(libc::EPOLL_CLOEXEC) as isize)?;
-            OwnedFd::from_raw_fd(descriptor as libc::c_int)
-        };
-        let state = State::Unconnected;
-        Ok(Self {
+        if !(1..=MAX_QUEUES).contains(&settings.queues) {
+            let why = "a memif port has 1 to 16 rings in each direction";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let control = Control {
             settings,
             listener: None,
-            epoll,
-            state,
+            state: State::Unconnected,
             visits: 0,
             lost: 0,
             ended: None,
             discarder: Discarder::default(),
-        })
+        };
+        let shared = Arc::new(Shared::new(epoll()?));
+        Ok(Self::part(shared, Part { number: 0, drivers: 1 }, Some(control)))
     }
 
-    /// Has the epoll instance report a descriptor.
-    fn watch(&self, descriptor: &OwnedFd, events: libc::c_int) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: events as u32, u64: 0 };
-        let (epoll, descriptor) = (self.epoll.as_raw_fd(), descriptor.as_raw_fd());
-        // SAFETY: the kernel reads a live variable.
-        check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, &raw mut event) } as isize)
-            .map(drop)
+    fn part(shared: Arc<Shared>, part: Part, control: Option<Control>) -> Self {
+        Self { shared, part, queues: None, generation: 0, first: 0, control }
+    }
+
+    /// The port with this number of drivers, which divide the rings among them. No peer must be connected yet.
+    pub fn divide(mut self, drivers: usize) -> io::Result<Vec<Self>> {
+        let drivers = drivers.max(1);
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.epolls.extend((1..drivers).map(|_| epoll()).collect::<io::Result<Vec<_>>>()?);
+        }
+        self.part.drivers = drivers;
+        let shared = self.shared.clone();
+        let others = (1..drivers).map(|number| Self::part(shared.clone(), Part { number, drivers }, None));
+        Ok(std::iter::once(self).chain(others).collect())
+    }
+
+    fn epoll(&self) -> &OwnedFd {
+        self.shared.epolls.get(self.part.number).unwrap_or(&self.shared.epolls[0])
+    }
+
+    /// Takes the descriptors from the list of the epoll instance that are edge-triggered. Returns whether there were any.
+    fn harvest(&self) -> bool {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; DESCRIPTORS];
+        // SAFETY: the kernel writes at most this number of events to live memory, and does not wait.
+        unsafe {
+            let count = DESCRIPTORS as libc::c_int;
+            libc::epoll_wait(self.epoll().as_raw_fd(), events.as_mut_ptr(), count, 0) > 0
+        }
+    }
+
+    /// Finds out whether there are other rings than before.
+    #[inline]
+    fn refresh(&mut self) {
+        if self.control.is_none() && self.shared.generation() != self.generation {
+            self.generation = self.shared.generation();
+            self.queues = self.shared.current();
+        }
     }
 
     /// Looks at the sockets: accepts a client, and reads messages.
     #[cold]
     fn look(&mut self) {
-        self.visits = VISITS;
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; DESCRIPTORS];
-        // SAFETY: the kernel writes at most this number of events to live memory, and does not wait.
-        let ready = unsafe {
-            libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), DESCRIPTORS as libc::c_int, 0)
-        };
-        if let State::Connecting(handshake) = &self.state
-            && handshake.time_left().is_zero()
-        {
-            self.close(MemifError::Silent);
+        let is_ready = self.harvest();
+        let Some(control) = &mut self.control else { return };
+        control.visits = VISITS;
+        match &control.state {
+            State::Connecting(handshake) if handshake.time_left().is_zero() => self.close(MemifError::Silent),
+            _ => self.shared.take_failure().into_iter().for_each(|error| self.close(error)),
         }
-        if ready <= 0 {
-            return;
-        }
-        let result = match &mut self.state {
+        let Some(control) = self.control.as_mut().filter(|_| is_ready) else { return };
+        let result = match &mut control.state {
             State::Unconnected => Ok(None),
-            State::Connecting(handshake) => handshake.advance(&self.settings),
-            State::Connected(connection) if connection.end.is_some() => {
-                let Connection { rings: Rings { reader, regions, .. }, end, .. } = &mut **connection;
-                // A hostile peer can take back what it sent.
-                match end.take_if(|_| reader.waiting(regions).is_ok_and(|waiting| waiting == 0)) {
-                    Some((_, why)) => Err(why),
-                    None => Ok(None),
-                }
-            }
-            State::Connected(connection) => connection::hear(&connection.socket).map(|()| None),
+            State::Connecting(handshake) => handshake.advance(&control.settings),
+            State::Connected { end: Some(_), .. } => Ok(None),
+            State::Connected { socket, .. } => connection::hear(socket).map(|()| None),
         };
         match result {
-            Ok(None) => {}
+            Ok(None) => self.close_if_drained(),
             Ok(Some(rings)) => self.begin(rings),
             Err(error) => self.end(error),
         }
@@ -156,7 +189,8 @@ impl MemifPort {
 
     /// Accepts one client, or turns it away.
     fn accept(&mut self) {
-        let Some(listener) = &self.listener else { return };
+        let Some(control) = &mut self.control else { return };
+        let Some(listener) = &control.listener else { return };
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: nobody wants the address of the peer, and nothing else owns the new descriptor.
         let accepted = unsafe {
@@ -169,105 +203,111 @@ impl MemifPort {
             // The client has left, or this process has no descriptors left. It tries again.
             Err(_) => return,
         };
-        if !matches!(self.state, State::Unconnected) || self.discarder.is_busy() {
+        if !matches!(control.state, State::Unconnected) || control.discarder.is_busy() {
             return connection::refuse(&socket, &MemifError::Busy);
         }
-        let begun = self
-            .watch(&socket, libc::EPOLLIN)
+        let begun = watch(&self.shared.epolls[0], &socket, libc::EPOLLIN)
             .map_err(MemifError::from)
-            .and_then(|()| Handshake::server(socket, &self.settings, &self.discarder));
+            .and_then(|()| Handshake::server(socket, &control.settings, &control.discarder));
         match begun {
-            Ok(handshake) => self.state = State::Connecting(Box::new(handshake)),
-            Err(error) => self.ended = Some(error),
+            Ok(handshake) => control.state = State::Connecting(Box::new(handshake)),
+            Err(error) => control.ended = Some(error),
         }
     }
 
     /// The peer has shared its rings.
     fn begin(&mut self, rings: Rings) {
-        let watched = self.watch(&rings.own_event, libc::EPOLLIN | libc::EPOLLET);
-        let State::Connecting(handshake) = std::mem::replace(&mut self.state, State::Unconnected) else {
+        let Some(control) = &mut self.control else { return };
+        let State::Connecting(handshake) = std::mem::replace(&mut control.state, State::Unconnected) else {
             return;
         };
-        self.state = State::Connected(Box::new(Connection { socket: handshake.socket, rings, end: None }));
-        self.ended = None;
-        if let Err(error) = watched {
+        control.state = State::Connected { socket: handshake.socket, end: None };
+        control.ended = None;
+        let queues = Arc::new(Queues::new(rings));
+        self.queues = Some(queues.clone());
+        if let Err(error) = self.shared.begin(queues) {
             self.close(error.into());
         }
     }
 
     /// Ends the connection, after what the peer has sent so far.
     fn end(&mut self, why: MemifError) {
-        match &mut self.state {
-            State::Connected(connection) if connection.end.is_none() => {
-                let Rings { reader, regions, .. } = &connection.rings;
-                match reader.waiting(regions) {
-                    Ok(0) | Err(_) => self.close(why),
-                    Ok(waiting) => connection.end = Some((waiting, why)),
-                }
+        match self.control.as_mut().map(|control| &mut control.state) {
+            Some(State::Connected { end: end @ None, .. }) => {
+                *end = Some(why);
+                self.queues.iter().for_each(|queues| queues.finish());
+                self.close_if_drained();
             }
             _ => self.close(why),
         }
     }
 
+    /// Ends the connection of a peer that has ended, if all that it sent was received.
+    fn close_if_drained(&mut self) {
+        let Some(Control { state: State::Connected { end, .. }, .. }) = &mut self.control else { return };
+        let is_drained = || self.queues.as_ref().is_none_or(|queues| queues.is_drained());
+        if let Some(why) = end.take_if(|_| is_drained()) {
+            self.close(why);
+        }
+    }
+
+    /// The peer broke the rules of a ring.
+    fn fail(&mut self, error: MemifError) {
+        if self.control.is_some() {
+            self.close(error);
+        } else {
+            // The first driver ends the connection.
+            self.queues = None;
+            self.shared.fail(error);
+        }
+    }
+
     /// Ends the connection.
     fn close(&mut self, why: MemifError) {
-        match std::mem::replace(&mut self.state, State::Unconnected) {
+        let Some(control) = &mut self.control else { return };
+        match std::mem::replace(&mut control.state, State::Unconnected) {
             State::Unconnected => {}
             State::Connecting(handshake) => connection::refuse(&handshake.socket, &why),
-            State::Connected(connection) => {
-                let Connection { socket, rings, .. } = *connection;
-                self.lost += rings.writer.untaken(&rings.regions);
+            State::Connected { socket, .. } => {
+                if let Some(queues) = self.queues.take() {
+                    control.lost += queues.close();
+                    self.shared.end(&queues);
+                }
                 connection::refuse(&socket, &why);
-                // The peer has the event too: it would be reported although this side closes it.
-                let (epoll, event) = (self.epoll.as_raw_fd(), rings.own_event.as_raw_fd());
-                // SAFETY: the call reads no memory.
-                unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, event, null_mut()) };
             }
         }
-        self.ended = Some(why);
+        control.ended = Some(why);
     }
 }
 
 impl Driver for MemifPort {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        let State::Connected(connection) = &mut self.state else { return Ok(Received::default()) };
-        let Connection { rings: Rings { regions, reader, .. }, end, .. } = &mut **connection;
-        let most = end.as_ref().map_or(u16::MAX, |(left, _)| *left);
-        match reader.receive(regions, batch, most) {
-            Ok((read, received)) => {
-                if let Some((left, why)) = end.take() {
-                    match left.saturating_sub(read) {
-                        0 => self.close(why),
-                        left => *end = Some((left, why)),
-                    }
-                }
+        self.refresh();
+        let Some(queues) = &self.queues else { return Ok(Received::default()) };
+        self.first = self.first.wrapping_add(1);
+        match queues.receive(self.part, self.first, batch) {
+            Ok(received) => {
+                self.close_if_drained();
                 Ok(received)
             }
             Err(error) => {
-                self.close(error);
+                self.fail(error);
                 Ok(Received::default())
             }
         }
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.refresh();
         let down = Sent { down: true, ..Sent::default() };
-        let State::Connected(connection) = &mut self.state else { return Ok(down) };
-        let Connection { rings: Rings { regions, writer, peers_event, .. }, end: None, .. } =
-            &mut **connection
-        else {
-            return Ok(down);
-        };
-        match writer.send(regions, batch, frames) {
-            Ok((sent, wakes)) => {
-                if wakes {
-                    // It worked when the connection was made.
-                    let _ = bell::ring(peers_event);
-                }
-                Ok(sent)
-            }
+        let Some(queues) = &self.queues else { return Ok(down) };
+        match queues.send(self.part, batch, frames) {
+            Ok(sent) => Ok(sent.unwrap_or(down)),
             Err(error) => {
-                self.end(error);
+                match self.control {
+                    Some(_) => self.end(error),
+                    None => self.fail(error),
+                }
                 Ok(down)
             }
         }
@@ -275,16 +315,16 @@ impl Driver for MemifPort {
 
     #[inline]
     fn is_ready(&mut self) -> bool {
-        match self.visits.checked_sub(1) {
-            Some(visits) => self.visits = visits,
-            None => self.look(),
+        match self.control.as_mut().map(|control| control.visits.checked_sub(1)) {
+            Some(Some(visits)) => self.control.iter_mut().for_each(|control| control.visits = visits),
+            Some(None) => self.look(),
+            None => self.refresh(),
         }
-        let State::Connected(connection) = &self.state else { return false };
-        let Rings { reader, regions, .. } = &connection.rings;
-        match reader.waiting(regions) {
-            Ok(waiting) => waiting > 0,
+        let Some(queues) = &self.queues else { return false };
+        match queues.is_ready(self.part) {
+            Ok(is_ready) => is_ready,
             Err(error) => {
-                self.close(error);
+                self.fail(error);
                 false
             }
         }
@@ -292,69 +332,70 @@ impl Driver for MemifPort {
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         self.look();
-        let State::Connected(connection) = &self.state else { return Ok(true) };
-        let Rings { reader, regions, .. } = &connection.rings;
-        match reader.unmask(regions) {
+        self.refresh();
+        let Some(queues) = &self.queues else { return Ok(true) };
+        match queues.unmask(self.part) {
             Ok(is_empty) => Ok(is_empty),
             Err(error) => {
-                self.close(error);
+                self.fail(error);
                 Ok(true)
             }
         }
     }
 
     fn end_sleep(&mut self) {
-        self.visits = 0;
-        if let State::Connected(connection) = &self.state {
-            let Rings { reader, regions, .. } = &connection.rings;
-            reader.mask(regions);
-        }
+        self.control.iter_mut().for_each(|control| control.visits = 0);
+        self.queues.iter().for_each(|queues| queues.mask(self.part));
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.epoll.as_fd())
+        Some(self.epoll().as_fd())
     }
 
     fn device(&self) -> Option<BorrowedFd<'_>> {
-        self.listener.as_ref().map(AsFd::as_fd)
+        self.control.as_ref()?.listener.as_ref().map(AsFd::as_fd)
     }
 
     /// The time until a peer has not answered in time.
     fn due_in(&self) -> Option<Duration> {
-        match &self.state {
+        match &self.control.as_ref()?.state {
             State::Connecting(handshake) => Some(handshake.time_left()),
             _ => None,
         }
     }
 
     fn is_crowded(&mut self) -> bool {
-        let State::Connected(connection) = &self.state else { return false };
-        let Rings { writer, regions, .. } = &connection.rings;
-        writer.is_crowded(regions)
+        self.queues.as_ref().is_some_and(|queues| queues.is_crowded(self.part))
+    }
+
+    /// The rings to this side, while a peer is connected.
+    fn queues(&self) -> u32 {
+        self.queues.as_ref().map_or(0, |queues| queues.count(self.part) as u32)
     }
 
     fn link_state(&self) -> Option<LinkState> {
-        let why = |text: &str| match &self.ended {
+        let control = self.control.as_ref()?;
+        let why = |text: &str| match &control.ended {
             Some(error) => format!("{text}: {error}"),
             None => text.to_string(),
         };
-        Some(match &self.state {
-            State::Connected(connection) if connection.end.is_none() => LinkState::Up,
+        Some(match &control.state {
+            State::Connected { end: None, .. } => LinkState::Up,
             State::Connecting(_) => LinkState::Connected,
-            _ if self.listener.is_some() => LinkState::Waiting(why("no client is connected")),
+            _ if control.listener.is_some() => LinkState::Waiting(why("no client is connected")),
             _ => LinkState::Gone(why("no server is connected")),
         })
     }
 
     fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+        self.control.as_mut().map_or(0, |control| std::mem::take(&mut control.lost))
     }
 
     /// The frames that wait here, and those that the peer did not take.
     fn abandon(&mut self) -> u64 {
-        if let State::Connected(connection) = &self.state {
-            let Rings { reader, regions, .. } = &connection.rings;
-            self.lost += reader.waiting(regions).map_or(0, u64::from);
+        // The first driver has all of them.
+        if let (Some(control), Some(queues)) = (&mut self.control, &self.queues) {
+            control.lost += queues.waiting();
         }
         self.close(MemifError::Removed);
         self.take_lost()
@@ -364,6 +405,14 @@ impl Driver for MemifPort {
 impl Drop for MemifPort {
     fn drop(&mut self) {
         self.close(MemifError::Removed);
+    }
+}
+
+fn epoll() -> io::Result<OwnedFd> {
+    // SAFETY: nothing else owns the new descriptor.
+    unsafe {
+        let descriptor = check(libc::epoll_create1(libc::EPOLL_CLOEXEC) as isize)?;
+        Ok(OwnedFd::from_raw_fd(descriptor as libc::c_int))
     }
 }
 
