@@ -6,7 +6,7 @@
 mod front_end;
 mod support;
 
-use front_end::{FrontEnd, RECEIVE, SIZE, TRANSMIT, USUAL};
+use front_end::{FrontEnd, RECEIVE, SEVERAL_QUEUES, SIZE, TRANSMIT, USUAL};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -173,6 +173,69 @@ fn a_port_of_a_virtual_machine_waits_for_it() {
         vm.socket.shutdown(std::net::Shutdown::Both).expect("the end");
         let stream = accept();
         vm = vm.reconnected(stream);
+    }
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    assert!(daemon.wait().expect("an end").success());
+}
+
+/// A machine with two queue pairs, with buffers for frames in both.
+fn connect_with_two_pairs(planes: &Planes, socket: &str) -> FrontEnd {
+    let stream = UnixStream::connect(planes.path(socket)).expect("the port listens");
+    let mut front_end = FrontEnd::new(stream, USUAL | SEVERAL_QUEUES);
+    front_end.pairs = 2;
+    shake_hands(&front_end);
+    (0..2 * SIZE / 2).for_each(|number| front_end.add_buffer_to(usize::from(number % 2), 2060));
+    front_end
+}
+
+/// With several switch threads, each serves a queue pair of a machine.
+#[test]
+fn queue_pairs_of_a_machine_are_in_all_threads() {
+    const FLOWS: u16 = 30;
+    let planes = Planes::new("machine-queues");
+    let mut daemon = planes.start_with(&["--switch-threads", "2"]);
+    planes.check(&["switch", "create", "lan"], 0, &[]);
+    add(&planes, "one", &[]);
+    add(&planes, "two", &["--queues", "3"]);
+    let flow = |number: u16| {
+        let mut frame = frame(2, 1);
+        frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17]);
+        frame[26..36].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0x10, number as u8]);
+        frame[39] = 26;
+        frame
+    };
+    let mut expected: Vec<Vec<u8>> = (0..FLOWS).map(flow).collect();
+    expected.sort();
+    // The machines come, go, and come back.
+    for round in 1..=2u64 {
+        let [mut one, mut two] = ["one", "two"].map(|name| connect_with_two_pairs(&planes, name));
+        let is_ready = |name: &str| port(&planes, name)["link"] == "up" && port(&planes, name)["queues"] == 2;
+        until("the rings", || is_ready("one") && is_ready("two"));
+        (0..FLOWS).for_each(|number| one.transmit_by(usize::from(number % 2), &flow(number)));
+        for queue in [TRANSMIT, 2 + TRANSMIT] {
+            rustix::io::write(&one.kicks[queue], &1u64.to_ne_bytes()).expect("a kick");
+        }
+        let mut came = [Vec::new(), Vec::new()];
+        until("all frames", || {
+            for (pair, came) in came.iter_mut().enumerate() {
+                came.extend(two.received_by(pair).into_iter().map(|(_, frame)| frame));
+            }
+            came.concat().len() == usize::from(FLOWS)
+        });
+        assert!(came.iter().all(|came| came.len() > 3), "{:?}", came.map(|came| came.len()));
+        let mut came = came.concat();
+        came.sort();
+        assert_eq!(came, expected);
+        let [one_port, two_port] = ["one", "two"].map(|name| port(&planes, name));
+        let all = round * u64::from(FLOWS);
+        assert_eq!(one_port["traffic"]["received_packets"], all);
+        assert_eq!(two_port["traffic"]["sent_packets"], all);
+        assert_eq!([&one_port["drops"], &two_port["drops"]], [&serde_json::json!({}); 2]);
+        drop((one, two));
+        until("the end", || {
+            port(&planes, "one")["link"] == "waiting" && port(&planes, "two")["link"] == "waiting"
+        });
+        assert_eq!(port(&planes, "one")["queues"], serde_json::Value::Null);
     }
     planes.check(&["daemon", "stop", "--all"], 0, &[]);
     assert!(daemon.wait().expect("an end").success());

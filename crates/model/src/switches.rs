@@ -199,6 +199,9 @@ pub enum PortDriver {
         /// Which side listens at the socket.
         #[serde(default)]
         role: SocketRole,
+        /// The maximum number of queue pairs: 1 to 16. The machine may use fewer. Absent: one for each switch thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queues: Option<u32>,
     },
     /// A memif interface: memory that is shared with a process on the daemon's host, such as VPP, or a DPDK application.
     Memif {

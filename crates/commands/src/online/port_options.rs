@@ -53,7 +53,7 @@ pub(crate) struct PortOptions {
     #[arg(long)]
     device: Option<Device>,
     /// af_xdp: number of receive queues to use, from the first one on [default: all]. memif: maximum number of rings in each
-    /// direction [default: one for each switch thread]
+    /// direction; vhost_user: maximum number of queue pairs [default: one for each switch thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     queues: Option<u32>,
     /// vxlan, geneve: address of the other host.
@@ -254,6 +254,7 @@ impl PortOptions {
             (Driver::VhostUser, _) => PortDriver::VhostUser {
                 path: path(&self.path)?.ok_or_else(|| PortOptionsError::NoVhostUser(name.clone()))?,
                 role: self.role.unwrap_or_default(),
+                queues: self.queues,
             },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
@@ -283,7 +284,7 @@ impl PortOptions {
         let sockets: &[Driver] = &[Driver::Memif, Driver::VhostUser];
         let given = [
             ("device", self.device.is_some(), devices),
-            ("queues", self.queues.is_some(), &[Driver::AfXdp, Driver::Memif]),
+            ("queues", self.queues.is_some(), &[Driver::AfXdp, Driver::Memif, Driver::VhostUser]),
             ("remote", self.remote.is_some(), tunnels),
             ("vni", self.vni.is_some(), tunnels),
             ("local", self.local.is_some(), tunnels),

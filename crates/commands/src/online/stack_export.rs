@@ -323,7 +323,8 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.queues = queues;
             entry.id = Some(id).filter(|id| *id != 0);
         }
-        PortDriver::VhostUser { path, role } => {
+        PortDriver::VhostUser { path, role, queues } => {
+            entry.queues = queues;
             (entry.driver, entry.path, entry.role) = (Driver::VhostUser, Some(path), Some(role));
         }
         PortDriver::Null {} => {}

@@ -163,7 +163,7 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
         PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
         PortDriver::AfXdp { device: name, queues } => vec![PortDevice::Xdp(device(name)?, *queues)],
-        PortDriver::VhostUser { path, role } => socket(SocketProtocol::VhostUser, *role, path)?,
+        PortDriver::VhostUser { path, role, .. } => socket(SocketProtocol::VhostUser, *role, path)?,
         PortDriver::Memif { path, role, .. } => socket(SocketProtocol::Memif, *role, path)?,
         PortDriver::Pcap { read, write, .. } => {
             let read = absolute(read.as_deref())?.map(PortDevice::Replay);

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use switch::Driver;
 use switch::driver::{
     AfPacket, AfXdp, Encapsulation, MemifPort, MemifSettings, Null, OverlayPort, OverlaySettings, PcapPort,
-    PortSlot, Tap, VhostUser,
+    PortSlot, Tap, VhostUser, VhostUserQueues,
 };
 
 /// The drivers of a port: one for each queue of its device, but no more than switch threads. `descriptors` are those of its
@@ -33,6 +33,18 @@ pub(crate) fn adopt(
             };
             let ports = port.and_then(|port| port.divide(threads.min(queues.into())));
             return Ok(Some(boxed(ports.map_err(|error| PortError::Device(error.into()))?)));
+        }
+        PortDriver::VhostUser { role, queues, .. }
+            if !descriptors.is_empty() || *role == SocketRole::Client =>
+        {
+            let pairs = queues.map_or(threads, |queues| queues as usize);
+            let queues = VhostUserQueues { pairs, drivers: threads };
+            let port = match (role, descriptors.into_iter().next()) {
+                (_, None) => VhostUser::unconnected_with(queues),
+                (SocketRole::Server, Some(listener)) => VhostUser::server_with(listener, queues),
+                (SocketRole::Client, Some(socket)) => VhostUser::client_with(socket, queues),
+            };
+            return Ok(Some(boxed(port.map_err(|error| PortError::Device(error.into()))?.divide())));
         }
         _ if descriptors.is_empty() => {}
         PortDriver::AfPacket { .. } => return packet_sockets(descriptors, threads, None).map(Some),
@@ -78,25 +90,18 @@ fn one_driver(
     Ok(Some(match driver {
         PortDriver::Null {} => Box::new(Null),
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
-        PortDriver::VhostUser { role: SocketRole::Client, .. } if has_none => {
-            Box::new(VhostUser::unconnected().map_err(|error| PortError::Device(error.into()))?)
-        }
         _ if has_none => placeholder(),
         PortDriver::Tap { .. } => Box::new(
             Tap::from_descriptor(next(&mut descriptors)?).map_err(|error| PortError::Device(error.into()))?,
         ),
         // They are above.
-        PortDriver::Memif { .. } | PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => placeholder(),
+        PortDriver::VhostUser { .. }
+        | PortDriver::Memif { .. }
+        | PortDriver::AfPacket { .. }
+        | PortDriver::AfXdp { .. } => placeholder(),
         PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
             let tunnel = driver.tunnel().ok_or(PortError::NoDevice)?;
             let port = OverlayPort::from_descriptor(next(&mut descriptors)?, overlay_settings(&tunnel));
-            Box::new(port.map_err(|error| PortError::Device(error.into()))?)
-        }
-        PortDriver::VhostUser { role, .. } => {
-            let port = match role {
-                SocketRole::Server => VhostUser::server(next(&mut descriptors)?),
-                SocketRole::Client => VhostUser::client(next(&mut descriptors)?),
-            };
             Box::new(port.map_err(|error| PortError::Device(error.into()))?)
         }
         PortDriver::Pcap { read, write, repeat, rate } => {

@@ -34,4 +34,4 @@ pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};
 pub use pipe::Pipe;
 pub use port_slot::PortSlot;
 pub use tap::Tap;
-pub use vhost_user::{VhostUser, VhostUserError};
+pub use vhost_user::{VhostUser, VhostUserError, VhostUserQueues};

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 /// Descriptors of each ring.
 pub const SIZE: u16 = 64;
 /// Bytes of the memory.
-pub const MEMORY: u64 = 1 << 20;
+pub const MEMORY: u64 = 5 << 18;
 /// Addresses of the memory: in the guest, and in the front end.
 pub const GUEST: u64 = 0x10_0000;
 pub const USER: u64 = 0x7f00_0000_0000;
@@ -22,6 +22,7 @@ pub const USER: u64 = 0x7f00_0000_0000;
 pub const HEADER: usize = 12;
 
 /// Bits of features.
+pub const SEVERAL_QUEUES: u64 = 1 << 22;
 pub const MERGEABLE: u64 = 1 << 15;
 pub const EVENT_INDEX: u64 = 1 << 29;
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
@@ -58,12 +59,15 @@ pub type Message<'a> = (u32, Vec<u64>, Vec<BorrowedFd<'a>>);
 pub struct FrontEnd {
     pub socket: UnixStream,
     pub memory: File,
-    pub kicks: [OwnedFd; 2],
-    pub calls: [OwnedFd; 2],
+    /// Of each queue: two of each pair.
+    pub kicks: [OwnedFd; 4],
+    pub calls: [OwnedFd; 4],
     pub features: u64,
     /// The index of the next entry to make available, and of the next used one to look at.
-    pub available: [u16; 2],
-    pub used: [u16; 2],
+    pub available: [u16; 4],
+    pub used: [u16; 4],
+    /// The number of queue pairs that are used.
+    pub pairs: usize,
 }
 
 impl FrontEnd {
@@ -72,8 +76,8 @@ impl FrontEnd {
         let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
         memory.set_len(MEMORY).unwrap();
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
-        let (kicks, calls) = ([event(), event()], [event(), event()]);
-        Self { socket, memory, kicks, calls, features, available: [0; 2], used: [0; 2] }
+        let (kicks, calls) = ([(); 4].map(|()| event()), [(); 4].map(|()| event()));
+        Self { socket, memory, kicks, calls, features, available: [0; 4], used: [0; 4], pairs: 1 }
     }
 
     /// The same guest at another socket, as after a reconnection.
@@ -87,12 +91,12 @@ impl FrontEnd {
             (1, vec![], vec![]),
             (3, vec![], vec![]),
             (15, vec![], vec![]),
-            (16, vec![8], vec![]),
+            (16, vec![if self.pairs > 1 { 9 } else { 8 }], vec![]),
             (2, vec![self.features], vec![]),
             (5, vec![1, GUEST, MEMORY, USER, 0], vec![self.memory.as_fd()]),
         ];
-        for queue in [0u64, 1] {
-            let number = queue as usize;
+        for number in 0..2 * self.pairs {
+            let queue = number as u64;
             all.push((8, vec![queue | u64::from(SIZE) << 32], vec![]));
             all.push((10, vec![queue | u64::from(self.used[number]) << 32], vec![]));
             let [table, available, used] = places(number).map(|place| USER + place);
@@ -210,11 +214,17 @@ impl FrontEnd {
 
     /// Sends a frame, in one buffer.
     pub fn transmit(&mut self, frame: &[u8]) {
-        let number = self.available[TRANSMIT] % SIZE;
-        self.put(buffer(TRANSMIT, number), &[&[0xee; HEADER], frame].concat());
-        let address = GUEST + buffer(TRANSMIT, number);
-        self.describe(TRANSMIT, number, address, (HEADER + frame.len()) as u32, 0, 0);
-        self.make_available(TRANSMIT, number);
+        self.transmit_by(0, frame);
+    }
+
+    /// Sends a frame by a pair, in one buffer.
+    pub fn transmit_by(&mut self, pair: usize, frame: &[u8]) {
+        let queue = 2 * pair + TRANSMIT;
+        let number = self.available[queue] % SIZE;
+        self.put(buffer(queue, number), &[&[0xee; HEADER], frame].concat());
+        let address = GUEST + buffer(queue, number);
+        self.describe(queue, number, address, (HEADER + frame.len()) as u32, 0, 0);
+        self.make_available(queue, number);
     }
 
     /// Sends a header and a frame in a chain of descriptors, from the one with a number on: `first` bytes in the first one,
@@ -235,9 +245,15 @@ impl FrontEnd {
 
     /// Adds a buffer for frames, of this length.
     pub fn add_buffer(&mut self, length: u32) {
-        let number = self.available[RECEIVE] % SIZE;
-        self.describe(RECEIVE, number, GUEST + buffer(RECEIVE, number), length, WRITE, 0);
-        self.make_available(RECEIVE, number);
+        self.add_buffer_to(0, length);
+    }
+
+    /// Adds a buffer for frames to a pair.
+    pub fn add_buffer_to(&mut self, pair: usize, length: u32) {
+        let queue = 2 * pair + RECEIVE;
+        let number = self.available[queue] % SIZE;
+        self.describe(queue, number, GUEST + buffer(queue, number), length, WRITE, 0);
+        self.make_available(queue, number);
     }
 
     /// The entries that were used since the last call: descriptor and length.
@@ -265,15 +281,21 @@ impl FrontEnd {
 
     /// The headers and the frames that came.
     pub fn received_messages(&mut self) -> Vec<([u8; HEADER], Vec<u8>)> {
-        let mut used = self.take_used(RECEIVE).into_iter();
+        self.received_by(0)
+    }
+
+    /// The headers and the frames that came by a pair.
+    pub fn received_by(&mut self, pair: usize) -> Vec<([u8; HEADER], Vec<u8>)> {
+        let queue = 2 * pair + RECEIVE;
+        let mut used = self.take_used(queue).into_iter();
         let mut messages = Vec::new();
         while let Some((number, length)) = used.next() {
-            let mut bytes = self.get(buffer(RECEIVE, number as u16), length as usize);
+            let mut bytes = self.get(buffer(queue, number as u16), length as usize);
             let buffers = u16::from_le_bytes([bytes[10], bytes[11]]);
             assert!(buffers > 0);
             for _ in 1..buffers {
                 let (number, length) = used.next().expect("the rest of the frame");
-                bytes.extend(self.get(buffer(RECEIVE, number as u16), length as usize));
+                bytes.extend(self.get(buffer(queue, number as u16), length as usize));
             }
             let frame = bytes.split_off(HEADER);
             messages.push((bytes.try_into().unwrap(), frame));

@@ -5,6 +5,7 @@
 #[allow(dead_code, reason = "the hostile peers use more of it")]
 mod front_end;
 mod offloads;
+mod queues;
 
 use front_end::{
     EVENT_INDEX, FrontEnd, GUEST, HEADER, MEMORY, NEXT, RECEIVE, SIZE, TRANSMIT, USER, USUAL, WRITE, buffer,
@@ -269,8 +270,9 @@ fn each_frame_is_counted_once() {
 #[test]
 fn each_side_is_woken_when_it_asks_for_it() {
     let (mut port, mut front_end) = connected(USUAL);
-    let settled =
-        |front_end: &FrontEnd| front_end.calls.iter().for_each(|call| assert!(notifications(call, true) > 0));
+    let settled = |front_end: &FrontEnd| {
+        front_end.calls[..2].iter().for_each(|call| assert!(notifications(call, true) > 0))
+    };
     settled(&front_end);
     assert!(!front_end.wants_kick(TRANSMIT) && !front_end.wants_kick(RECEIVE));
     // Asleep, a kick wakes the switch, once for each.

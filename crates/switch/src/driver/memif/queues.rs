@@ -48,6 +48,8 @@ impl Shared {
 
     /// Gives the drivers the rings of a peer, and wakes them.
     pub(super) fn begin(&self, queues: Arc<Queues>) -> io::Result<()> {
+        // What concerns an earlier peer.
+        self.take_failure();
         *lock(&self.current) = Some(queues.clone());
         self.generation.fetch_add(1, Ordering::Release);
         for (number, incoming) in queues.incoming.iter().enumerate() {
@@ -73,7 +75,6 @@ impl Shared {
                 libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, event, null_mut());
             }
         }
-        lock(&self.failure).take();
     }
 
     /// Notes that the peer broke the rules of a ring, unless something else was noted.

@@ -14,11 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{Builder, Thread, park};
-
-/// The queues of a device: the one to the peer, and the one from it.
-pub(super) const QUEUES: usize = 2;
 
 /// Threads of earlier connections that may be in a call before a port refuses to have another one.
 const MAX_STUCK: usize = 4;
@@ -58,9 +55,10 @@ struct Bell {
     descriptor: Mutex<Option<Arc<OwnedFd>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    bells: [Bell; QUEUES],
+    /// Of each queue.
+    bells: Vec<Bell>,
     is_over: AtomicBool,
 }
 
@@ -68,19 +66,21 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Bells {
     state: Arc<State>,
-    thread: Option<Thread>,
+    thread: OnceLock<Thread>,
     ringers: Ringers,
 }
 
 impl Bells {
-    /// The bells of a new connection, without descriptors.
-    pub(super) fn new(ringers: &Ringers) -> Self {
-        Self { state: Arc::default(), thread: None, ringers: ringers.clone() }
+    /// The bells of a new connection with this number of queues, without descriptors.
+    pub(super) fn new(ringers: &Ringers, queues: usize) -> Self {
+        let bells = (0..queues).map(|_| Bell::default()).collect();
+        let state = Arc::new(State { bells, is_over: AtomicBool::new(false) });
+        Self { state, thread: OnceLock::new(), ringers: ringers.clone() }
     }
 
     /// Sets the descriptor that wakes the peer's queue, or removes it.
-    pub(super) fn set(&mut self, queue: usize, descriptor: Option<OwnedFd>) -> Result<(), VhostUserError> {
-        if descriptor.is_some() && self.thread.is_none() {
+    pub(super) fn set(&self, queue: usize, descriptor: Option<OwnedFd>) -> Result<(), VhostUserError> {
+        if descriptor.is_some() && self.thread.get().is_none() {
             // This value and the port count too. A thread that only takes its time to end does not.
             if Arc::strong_count(&self.ringers.0) > MAX_STUCK + 2 {
                 return Err(VhostUserError::Stuck);
@@ -88,7 +88,8 @@ impl Bells {
             let (state, ringers) = (self.state.clone(), Arc::downgrade(&self.ringers.0));
             let thread = Builder::new().name("vhost-user".into()).stack_size(STACK);
             let started = thread.spawn(move || serve(&state, &ringers))?;
-            self.thread = Some(started.thread().clone());
+            // One driver sets descriptors, so there is none yet.
+            let _ = self.thread.set(started.thread().clone());
         }
         if let Some(bell) = self.state.bells.get(queue) {
             *lock(&bell.descriptor) = descriptor.map(Arc::new);
@@ -100,7 +101,7 @@ impl Bells {
     #[inline]
     pub(super) fn ring(&self, queue: usize) {
         // If it was rung before, the thread has not begun to write yet.
-        if let (Some(bell), Some(thread)) = (self.state.bells.get(queue), &self.thread)
+        if let (Some(bell), Some(thread)) = (self.state.bells.get(queue), self.thread.get())
             && !bell.is_rung.swap(true, Ordering::SeqCst)
         {
             thread.unpark();
@@ -111,7 +112,7 @@ impl Bells {
 impl Drop for Bells {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
-        if let Some(thread) = &self.thread {
+        if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }

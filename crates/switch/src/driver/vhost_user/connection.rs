@@ -1,18 +1,18 @@
 //! A connection with a front end: answers its messages, and starts and stops the rings as they say.
 //!
-//! A ring runs when it has a size, a place in the memory and a descriptor for notifications, and is enabled. It stops when
-//! the peer asks for its index, disables it, or shares other memory in which the ring has no place.
+//! The rings are in the [queue pairs](Pairs), which several threads may run. A ring runs when it has a size, a place in the memory
+//! and a descriptor for notifications, and is enabled. It stops when the peer asks for its index, disables it, or shares other
+//! memory in which the ring has no place.
 //!
 //! No call waits: a message may come in pieces, and an answer that does not fit in the socket ends the connection.
 
-use super::bell::{Bells, QUEUES, Ringers, check_event};
+use super::bell::{Bells, Ringers, check_event};
 use super::error::VhostUserError;
 use super::memory::GuestMemory;
 use super::messages::{self, HEADER, Header, MAX_PAYLOAD, MAX_REGIONS, Message, RingPlace};
-use super::offloads::{OFFLOADS, OffloadFeatures, Offloads};
+use super::offloads::{OFFLOADS, OffloadFeatures};
+use super::pairs::{FROM_PEER, MAX_PAIRS, Pairs};
 use super::ring::{Ring, RingFeatures, is_size};
-use crate::batch::Batch;
-use crate::driver::contract::{Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use std::mem::{MaybeUninit, take, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -29,16 +29,16 @@ const PROTOCOL_FEATURES: u64 = 1 << 30;
 const VERSION_1: u64 = 1 << 32;
 const IN_ORDER: u64 = 1 << 35;
 const FEATURES: u64 = MERGEABLE | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER | OFFLOADS;
+/// There are several queue pairs.
+const SEVERAL_QUEUES: u64 = 1 << 22;
 
 /// Protocol features: the peer may ask for an answer to any message, and hands out a channel for requests of the back end,
 /// of which there are none. User-mode Linux up to 6.1 has no interrupt for its queues without the channel.
 const REPLY_ACK: u64 = 1 << 3;
 const BACKEND_CHANNEL: u64 = 1 << 5;
 const ALL_PROTOCOL_FEATURES: u64 = REPLY_ACK | BACKEND_CHANNEL;
-
-/// The queue on which the peer receives, and the one on which it sends.
-const TO_PEER: usize = 0;
-const FROM_PEER: usize = 1;
+/// The peer may ask for the number of queue pairs, and use several.
+const SEVERAL_PAIRS: u64 = 1;
 
 /// Bytes of a control message with as many descriptors as one message has at most, and of its header.
 const CONTROL: usize = 16 + 4 * MAX_REGIONS;
@@ -55,122 +55,55 @@ struct Queue {
     /// What reports the peer's notifications.
     kick: Option<OwnedFd>,
     is_started: bool,
-    is_enabled: bool,
-    ring: Option<Ring>,
 }
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: OwnedFd,
-    /// The driver's set of descriptors to wait for.
-    epoll: Arc<OwnedFd>,
+    /// The rings of its queues, and what wakes those who run them.
+    pairs: Arc<Pairs>,
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     features: u64,
     protocol_features: u64,
-    memory: GuestMemory,
-    queues: [Queue; QUEUES],
-    bells: Bells,
+    memory: Arc<GuestMemory>,
+    /// Two of each pair: to the peer, and from it.
+    queues: Vec<Queue>,
+    bells: Arc<Bells>,
     /// The channel for requests. It is kept open, and not used.
     channel: Option<OwnedFd>,
 }
 
 impl Connection {
-    /// A connection over a socket, which becomes a member of the set.
-    pub(super) fn new(
-        socket: OwnedFd,
-        epoll: Arc<OwnedFd>,
-        ringers: &Ringers,
-    ) -> Result<Self, VhostUserError> {
-        watch(&epoll, &socket, libc::EPOLLIN)?;
+    /// A connection over a socket, which wakes the first driver.
+    pub(super) fn new(socket: OwnedFd, pairs: Arc<Pairs>, ringers: &Ringers) -> Result<Self, VhostUserError> {
+        watch(pairs.epoll(0), &socket, libc::EPOLLIN)?;
+        // What concerns an earlier peer.
+        pairs.take_failure();
         Ok(Self {
             socket,
-            epoll,
             input: Vec::new(),
             descriptors: Vec::new(),
             features: 0,
             protocol_features: 0,
-            memory: GuestMemory::default(),
-            queues: Default::default(),
-            bells: Bells::new(ringers),
+            memory: Arc::default(),
+            queues: (0..pairs.queues()).map(|_| Queue::default()).collect(),
+            bells: Arc::new(Bells::new(ringers, pairs.queues())),
             channel: None,
+            pairs,
         })
-    }
-
-    /// Whether both rings run.
-    pub(super) fn is_up(&self) -> bool {
-        self.queues.iter().all(|queue| queue.is_enabled && queue.ring.is_some())
-    }
-
-    /// Whether the peer has sent frames.
-    #[inline]
-    pub(super) fn is_ready(&self) -> bool {
-        self.running(FROM_PEER).is_some_and(Ring::is_ready)
-    }
-
-    /// Whether the peer has little room left.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.running(TO_PEER).is_some_and(Ring::is_crowded)
-    }
-
-    fn running(&self, queue: usize) -> Option<&Ring> {
-        let queue = self.queues.get(queue).filter(|queue| queue.is_enabled)?;
-        queue.ring.as_ref()
-    }
-
-    fn running_mut(&mut self, queue: usize) -> Option<(&mut Ring, &GuestMemory)> {
-        let queue = self.queues.get_mut(queue).filter(|queue| queue.is_enabled)?;
-        Some((queue.ring.as_mut()?, &self.memory))
-    }
-
-    /// Receives frames from the peer.
-    #[inline]
-    pub(super) fn receive(
-        &mut self,
-        batch: &mut Batch,
-        received: &mut Received,
-        offloads: &mut Offloads,
-    ) -> Result<(), VhostUserError> {
-        let Some((ring, memory)) = self.running_mut(FROM_PEER) else { return Ok(()) };
-        if ring.receive(memory, batch, received, offloads)? {
-            self.bells.ring(FROM_PEER);
-        }
-        self.check_memory()
-    }
-
-    /// Sends frames to the peer.
-    #[inline]
-    pub(super) fn send(
-        &mut self,
-        batch: &Batch,
-        frames: &[u32],
-        sent: &mut Sent,
-        offloads: &mut Offloads,
-    ) -> Result<(), VhostUserError> {
-        let Some((ring, memory)) = self.running_mut(TO_PEER) else {
-            sent.down = true;
-            return Ok(());
-        };
-        if ring.send(memory, batch, frames, sent, &mut offloads.coalescer)? {
-            self.bells.ring(TO_PEER);
-        }
-        self.check_memory()
     }
 
     fn check_memory(&self) -> Result<(), VhostUserError> {
         if self.memory.is_broken() { Err(VhostUserError::MemoryLost) } else { Ok(()) }
     }
 
-    /// Asks the peer to wake the switch. Returns false if frames are waiting.
-    pub(super) fn prepare_sleep(&mut self) -> bool {
-        self.running_mut(FROM_PEER).is_none_or(|(ring, _)| ring.ask_to_be_woken())
-    }
-
-    /// Asks the peer not to wake the switch.
-    pub(super) fn end_sleep(&mut self) {
-        if let Some((ring, _)) = self.running_mut(FROM_PEER) {
-            ring.be_quiet();
+    /// The features that are offered, and the protocol features.
+    fn offered(&self) -> (u64, u64) {
+        match self.queues.len() {
+            ..=2 => (FEATURES, ALL_PROTOCOL_FEATURES),
+            _ => (FEATURES | SEVERAL_QUEUES, ALL_PROTOCOL_FEATURES | SEVERAL_PAIRS),
         }
     }
 
@@ -206,58 +139,61 @@ impl Connection {
         mut descriptors: Vec<OwnedFd>,
     ) -> Result<Option<u64>, VhostUserError> {
         match message {
-            Message::GetFeatures => return Ok(Some(FEATURES)),
-            Message::GetProtocolFeatures => return Ok(Some(ALL_PROTOCOL_FEATURES)),
+            Message::GetFeatures => return Ok(Some(self.offered().0)),
+            Message::GetProtocolFeatures => return Ok(Some(self.offered().1)),
+            Message::GetPairs => return Ok(Some(self.queues.len() as u64 / 2)),
             Message::SetFeatures(features) => {
-                if features & !FEATURES != 0 {
-                    return Err(VhostUserError::Features(features & !FEATURES));
+                let unknown = features & !self.offered().0;
+                if unknown != 0 {
+                    return Err(VhostUserError::Features(unknown));
                 }
                 if features != self.features {
-                    self.queues.iter_mut().for_each(|queue| queue.ring = None);
+                    self.stop_rings();
                 }
                 self.features = features;
                 // Without protocol features, a peer does not know how to enable a queue.
                 if features & PROTOCOL_FEATURES == 0 {
-                    self.queues.iter_mut().for_each(|queue| queue.is_enabled = true);
+                    (0..self.queues.len()).for_each(|queue| self.pairs.enable(queue, true));
                 }
                 self.place_rings();
             }
             Message::SetProtocolFeatures(features) => {
-                if features & !ALL_PROTOCOL_FEATURES != 0 {
-                    return Err(VhostUserError::Features(features & !ALL_PROTOCOL_FEATURES));
+                let unknown = features & !self.offered().1;
+                if unknown != 0 {
+                    return Err(VhostUserError::Features(unknown));
                 }
                 self.protocol_features = features;
             }
             Message::SetOwner => {}
             Message::Reset => {
-                for number in 0..QUEUES {
+                for number in 0..self.queues.len() {
                     self.stop(number);
+                    self.pairs.enable(number, false);
                 }
-                self.queues.iter_mut().for_each(|queue| queue.is_enabled = false);
             }
             Message::SetMemory(places) => {
-                let memory = GuestMemory::map(&places, descriptors)?;
-                self.queues.iter_mut().for_each(|queue| queue.ring = None);
-                self.memory = memory;
+                self.memory = Arc::new(GuestMemory::map(&places, descriptors)?);
+                self.stop_rings();
                 self.place_rings();
             }
             Message::SetSize { queue, size } => {
                 if !is_size(size) {
                     return Err(VhostUserError::Queue(queue));
                 }
-                let queue = self.queue(queue)?;
-                (queue.size, queue.ring) = (size as u16, None);
+                self.queue(queue)?.size = size as u16;
+                self.pairs.set_ring(queue as usize, None);
                 self.place_rings();
             }
             Message::SetRing { queue, place } => {
-                let queue = self.queue(queue)?;
-                (queue.place, queue.ring) = (Some(place), None);
+                self.queue(queue)?.place = Some(place);
+                self.pairs.set_ring(queue as usize, None);
                 self.place_rings();
             }
             Message::SetBase { queue, base } => self.queue(queue)?.base = base as u16,
             Message::GetBase(number) => {
+                let stopped = self.pairs.set_ring(number as usize, None);
                 let queue = self.queue(number)?;
-                let base = queue.ring.as_ref().map_or(queue.base, Ring::next);
+                let base = stopped.as_ref().map_or(queue.base, Ring::next);
                 queue.base = base;
                 self.stop(number as usize);
                 return Ok(Some(u64::from(number) | u64::from(base) << 32));
@@ -267,10 +203,11 @@ impl Connection {
                 self.forget_kick(number as usize);
                 self.queue(number)?.is_started = true;
                 if let Some(kick) = kick {
-                    check_event(&kick, &self.epoll, false)?;
+                    let epoll = self.pairs.epoll_of(number as usize);
+                    check_event(&kick, epoll, false)?;
                     // New buffers for frames to the peer wake no one: the switch sends when it has frames.
-                    if number as usize == FROM_PEER {
-                        watch(&self.epoll, &kick, libc::EPOLLIN | libc::EPOLLET)?;
+                    if number as usize % 2 == FROM_PEER {
+                        watch(epoll, &kick, libc::EPOLLIN | libc::EPOLLET)?;
                     }
                     self.queue(number)?.kick = Some(kick);
                 }
@@ -280,7 +217,7 @@ impl Connection {
                 self.queue(number)?;
                 let call = descriptors.pop();
                 if let Some(call) = &call {
-                    check_event(call, &self.epoll, true)?;
+                    check_event(call, self.pairs.epoll(0), true)?;
                 }
                 self.bells.set(number as usize, call)?;
                 // What was used in between was not announced.
@@ -289,7 +226,8 @@ impl Connection {
             Message::SetChannel => self.channel = descriptors.pop(),
             Message::SetError { queue, .. } => drop(self.queue(queue)?),
             Message::Enable { queue, is_enabled } => {
-                self.queue(queue)?.is_enabled = is_enabled;
+                self.queue(queue)?;
+                self.pairs.enable(queue as usize, is_enabled);
                 self.place_rings();
             }
         }
@@ -309,19 +247,28 @@ impl Connection {
             by_index: self.features & EVENT_INDEX != 0,
             offloads: OffloadFeatures::new(self.features),
         };
-        for queue in self.queues.iter_mut().filter(|queue| queue.is_started && queue.ring.is_none()) {
-            if let (Some(place), 1..) = (&queue.place, queue.size) {
+        for (number, queue) in self.queues.iter().enumerate().filter(|(_, queue)| queue.is_started) {
+            if let (Some(place), 1..) = (&queue.place, queue.size)
+                && !self.pairs.has_ring(number)
                 // A ring that has no place in this memory waits for other memory, or for another place.
-                queue.ring = Ring::new(&self.memory, place, queue.size, features).ok();
+                && let Ok(ring) = Ring::new(&self.memory, place, queue.size, features)
+            {
+                self.pairs.set_ring(number, Some(ring));
             }
         }
+    }
+
+    /// Stops all rings, until they are placed in the present memory.
+    fn stop_rings(&self) {
+        self.pairs.exchange_memory(&self.memory, Some(&self.bells));
     }
 
     /// Stops a ring, and forgets its descriptors.
     fn stop(&mut self, number: usize) {
         self.forget_kick(number);
+        self.pairs.set_ring(number, None);
         if let Some(queue) = self.queues.get_mut(number) {
-            (queue.ring, queue.is_started) = (None, false);
+            queue.is_started = false;
         }
         // Without a descriptor, no thread is started.
         let _ = self.bells.set(number, None);
@@ -330,7 +277,7 @@ impl Connection {
     /// Removes a descriptor from the set: it would stay there as long as the peer has it.
     fn forget_kick(&mut self, number: usize) {
         if let Some(kick) = self.queues.get_mut(number).and_then(|queue| queue.kick.take()) {
-            unwatch(&self.epoll, &kick);
+            unwatch(self.pairs.epoll_of(number), &kick);
         }
     }
 
@@ -410,10 +357,11 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        for number in 0..QUEUES {
+        self.pairs.clear();
+        for number in 0..self.queues.len() {
             self.forget_kick(number);
         }
-        unwatch(&self.epoll, &self.socket);
+        unwatch(self.pairs.epoll(0), &self.socket);
     }
 }
 
@@ -443,7 +391,7 @@ pub(super) fn epoll() -> std::io::Result<OwnedFd> {
 
 /// Forgets what a set has reported: entries that report each event once report the next one.
 pub(super) fn harvest(epoll: &OwnedFd) {
-    let mut events = [MaybeUninit::<libc::epoll_event>::uninit(); 4];
+    let mut events = [MaybeUninit::<libc::epoll_event>::uninit(); 2 + MAX_PAIRS];
     // SAFETY: the kernel writes at most as many events as the array has. The call does not wait.
     unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr().cast(), events.len() as i32, 0) };
 }

@@ -36,6 +36,7 @@ const SET_VRING_CALL: u32 = 13;
 const SET_VRING_ERR: u32 = 14;
 const GET_PROTOCOL_FEATURES: u32 = 15;
 const SET_PROTOCOL_FEATURES: u32 = 16;
+const GET_QUEUE_NUM: u32 = 17;
 const SET_VRING_ENABLE: u32 = 18;
 const SET_BACKEND_REQ_FD: u32 = 21;
 
@@ -124,6 +125,8 @@ pub(super) enum Message {
     },
     GetProtocolFeatures,
     SetProtocolFeatures(u64),
+    /// How many queue pairs there are at most.
+    GetPairs,
     Enable {
         queue: u32,
         is_enabled: bool,
@@ -169,6 +172,7 @@ impl Message {
             SET_VRING_ERR => event(|queue, has_descriptor| Self::SetError { queue, has_descriptor }),
             GET_PROTOCOL_FEATURES => nothing(Self::GetProtocolFeatures),
             SET_PROTOCOL_FEATURES => number().map(Self::SetProtocolFeatures),
+            GET_QUEUE_NUM => nothing(Self::GetPairs),
             SET_VRING_ENABLE => state().map(|(queue, on)| Self::Enable { queue, is_enabled: on != 0 }),
             SET_BACKEND_REQ_FD => {
                 expected = 1;
@@ -247,7 +251,7 @@ mod tests {
     fn messages_have_one_length_and_number_of_descriptors() {
         let place = RingPlace { descriptors: 2, used: 3, available: 4 };
         let region = |n| RegionPlace { guest: n, size: n + 1, user: n + 2, offset: n + 3 };
-        let cases: [(u32, &[u64], usize, Message); 17] = [
+        let cases: [(u32, &[u64], usize, Message); 18] = [
             (1, &[], 0, Message::GetFeatures),
             (2, &[7 << 32], 0, Message::SetFeatures(7 << 32)),
             (3, &[], 0, Message::SetOwner),
@@ -263,6 +267,7 @@ mod tests {
             (14, &[0], 1, Message::SetError { queue: 0, has_descriptor: true }),
             (15, &[], 0, Message::GetProtocolFeatures),
             (16, &[8], 0, Message::SetProtocolFeatures(8)),
+            (17, &[], 0, Message::GetPairs),
             (18, &[1 | 1 << 32], 0, Message::Enable { queue: 1, is_enabled: true }),
             (21, &[], 1, Message::SetChannel),
         ];

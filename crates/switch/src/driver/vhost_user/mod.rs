@@ -6,8 +6,9 @@ mod error;
 mod memory;
 mod messages;
 mod offloads;
+mod pairs;
 mod port;
 mod ring;
 
 pub use error::VhostUserError;
-pub use port::VhostUser;
+pub use port::{VhostUser, VhostUserQueues};

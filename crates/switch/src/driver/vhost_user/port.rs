@@ -4,6 +4,7 @@ use super::bell::Ringers;
 use super::connection::{Connection, epoll, harvest, unwatch, watch};
 use super::error::VhostUserError;
 use super::offloads::Offloads;
+use super::pairs::{MAX_PAIRS, Pairs, Part};
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
@@ -15,15 +16,19 @@ use std::sync::Arc;
 /// Looks for frames between two looks for messages, while the switch does not sleep.
 const LOOKS: u32 = 64;
 
-/// A port with a vhost-user peer: one pair of queues.
+/// A port with a vhost-user peer, or a part of its queue pairs.
 #[derive(Debug)]
 pub struct VhostUser {
+    pairs: Arc<Pairs>,
+    /// The pairs that this driver has.
+    part: Part,
+    /// The pair to look at first.
+    first: usize,
     /// The socket at which the peers connect, one after the other. Without one, the only peer is the one connected.
     listener: Option<OwnedFd>,
+    /// The connection, which the first driver has.
     connection: Option<Connection>,
     offloads: Offloads,
-    /// All that wakes the port.
-    epoll: Arc<OwnedFd>,
     ringers: Ringers,
     looks: u32,
     /// Why the last connection ended.
@@ -32,41 +37,94 @@ pub struct VhostUser {
     is_gone: bool,
 }
 
+/// How many queue pairs a port offers, and how many drivers divide them.
+#[derive(Clone, Copy, Debug)]
+pub struct VhostUserQueues {
+    /// Maximum number of pairs: 1 to 16. A peer may use fewer.
+    pub pairs: usize,
+    /// The number of drivers; no more than there are pairs.
+    pub drivers: usize,
+}
+
+impl Default for VhostUserQueues {
+    /// One pair.
+    fn default() -> Self {
+        Self { pairs: 1, drivers: 1 }
+    }
+}
+
 impl VhostUser {
     /// A port at which front ends connect to a socket that listens.
     pub fn server(listener: OwnedFd) -> io::Result<Self> {
+        Self::server_with(listener, VhostUserQueues::default())
+    }
+
+    /// The first driver of such a port with several queue pairs.
+    pub fn server_with(listener: OwnedFd, queues: VhostUserQueues) -> io::Result<Self> {
         set_nonblocking(&listener)?;
         let ringers = Ringers::at(&listener);
-        let port = Self { listener: Some(listener), ringers, ..Self::unconnected()? };
+        let port = Self { listener: Some(listener), ringers, ..Self::unconnected_with(queues)? };
         port.listen().map_err(io::Error::other)?;
         Ok(port)
     }
 
     /// A port with a connection to a front end.
     pub fn client(socket: OwnedFd) -> io::Result<Self> {
-        let mut port = Self { ringers: Ringers::at(&socket), ..Self::unconnected()? };
-        let connection = Connection::new(socket, port.epoll.clone(), &port.ringers);
+        Self::client_with(socket, VhostUserQueues::default())
+    }
+
+    /// The first driver of such a port with several queue pairs.
+    pub fn client_with(socket: OwnedFd, queues: VhostUserQueues) -> io::Result<Self> {
+        let mut port = Self { ringers: Ringers::at(&socket), ..Self::unconnected_with(queues)? };
+        let connection = Connection::new(socket, port.pairs.clone(), &port.ringers);
         port.connection = Some(connection.map_err(io::Error::other)?);
         Ok(port)
     }
 
     /// A port that has no socket.
     pub fn unconnected() -> io::Result<Self> {
-        let (epoll, ringers) = (Arc::new(epoll()?), Ringers::default());
-        Ok(Self {
+        Self::unconnected_with(VhostUserQueues::default())
+    }
+
+    /// The first driver of such a port with several queue pairs.
+    pub fn unconnected_with(queues: VhostUserQueues) -> io::Result<Self> {
+        if !(1..=MAX_PAIRS).contains(&queues.pairs) {
+            let why = "a vhost_user port has 1 to 16 queue pairs";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let drivers = queues.drivers.clamp(1, queues.pairs);
+        let epolls = (0..drivers).map(|_| epoll()).collect::<io::Result<_>>()?;
+        Ok(Self::part(Arc::new(Pairs::new(queues.pairs, epolls)), Part { number: 0, drivers }))
+    }
+
+    fn part(pairs: Arc<Pairs>, part: Part) -> Self {
+        Self {
+            pairs,
+            part,
+            first: 0,
             listener: None,
             connection: None,
             offloads: Offloads::default(),
-            epoll,
-            ringers,
+            ringers: Ringers::default(),
             looks: 0,
             ended: None,
             is_gone: false,
-        })
+        }
+    }
+
+    /// All drivers of the port, of which this is the first one.
+    pub fn divide(self) -> Vec<Self> {
+        let (pairs, drivers) = (self.pairs.clone(), self.part.drivers);
+        let others = (1..drivers).map(|number| Self::part(pairs.clone(), Part { number, drivers }));
+        std::iter::once(self).chain(others).collect()
+    }
+
+    fn epoll(&self) -> &OwnedFd {
+        self.pairs.epoll(self.part.number)
     }
 
     fn listen(&self) -> Result<(), VhostUserError> {
-        self.listener.as_ref().map_or(Ok(()), |listener| watch(&self.epoll, listener, libc::EPOLLIN))
+        self.listener.as_ref().map_or(Ok(()), |listener| watch(self.epoll(), listener, libc::EPOLLIN))
     }
 
     /// Accepts a peer if there is none, and handles its messages.
@@ -77,10 +135,13 @@ impl VhostUser {
             && let Err(error) = self.accept()
         {
             // It would be reported that others wait to be accepted.
-            self.listener.iter().for_each(|listener| unwatch(&self.epoll, listener));
+            self.listener.iter().for_each(|listener| unwatch(self.epoll(), listener));
             (self.ended, self.is_gone) = (Some(error), true);
         }
-        if let Some(Err(error)) = self.connection.as_mut().map(Connection::serve) {
+        let failure = self.connection.as_ref().and_then(|_| self.pairs.take_failure());
+        if let Some(error) =
+            failure.or_else(|| self.connection.as_mut().and_then(|connection| connection.serve().err()))
+        {
             self.end(error);
         }
     }
@@ -94,9 +155,9 @@ impl VhostUser {
             Ok(accepted) => {
                 // SAFETY: as above.
                 let socket = unsafe { OwnedFd::from_raw_fd(accepted as i32) };
-                self.connection = Some(Connection::new(socket, self.epoll.clone(), &self.ringers)?);
+                self.connection = Some(Connection::new(socket, self.pairs.clone(), &self.ringers)?);
                 // Others that connect wait until this one is gone.
-                unwatch(&self.epoll, listener);
+                unwatch(self.pairs.epoll(0), listener);
                 Ok(())
             }
             Err(error) if not_now(&error) || is_of_peer(&error) => Ok(()),
@@ -108,6 +169,10 @@ impl VhostUser {
     /// that the reason is shown, and a peer that breaks the rules does not come back at once.
     #[cold]
     fn end(&mut self, error: VhostUserError) {
+        if self.part.number > 0 {
+            // The first driver ends the connection.
+            return self.pairs.fail(error);
+        }
         self.connection = None;
         let listens = self.listener.is_some() && matches!(error, VhostUserError::Closed);
         let failed = if listens { self.listen().err() } else { None };
@@ -124,9 +189,10 @@ fn is_of_peer(error: &io::Error) -> bool {
 impl Driver for VhostUser {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        if self.offloads.pass_on(batch)
-            && let Some(connection) = &mut self.connection
-            && let Err(error) = connection.receive(batch, &mut received, &mut self.offloads)
+        let Self { pairs, part, offloads, .. } = self;
+        self.first = self.first.wrapping_add(1);
+        if offloads.pass_on(batch)
+            && let Err(error) = pairs.receive(*part, self.first, batch, &mut received, offloads)
         {
             // With the frame that could not be received, the peer is lost.
             received.faulty += u64::from(error.has_frame());
@@ -137,14 +203,9 @@ impl Driver for VhostUser {
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
-        let Self { connection, offloads, .. } = self;
-        match connection.as_mut().map(|connection| connection.send(batch, frames, &mut sent, offloads)) {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                sent.down = true;
-                self.end(error);
-            }
-            None => sent.down = true,
+        if let Err(error) = self.pairs.send(self.part, batch, frames, &mut sent, &mut self.offloads) {
+            sent.down = true;
+            self.end(error);
         }
         Ok(sent)
     }
@@ -155,27 +216,25 @@ impl Driver for VhostUser {
         if self.looks >= LOOKS {
             self.serve();
         }
-        self.connection.as_ref().is_some_and(Connection::is_ready) || self.offloads.waiting() > 0
+        self.pairs.is_ready(self.part) || self.offloads.waiting() > 0
     }
 
     fn is_crowded(&mut self) -> bool {
-        self.connection.as_ref().is_some_and(Connection::is_crowded)
+        self.pairs.is_crowded(self.part)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
-        harvest(&self.epoll);
+        harvest(self.epoll());
         self.serve();
-        Ok(self.offloads.waiting() == 0 && self.connection.as_mut().is_none_or(Connection::prepare_sleep))
+        Ok(self.offloads.waiting() == 0 && self.pairs.prepare_sleep(self.part))
     }
 
     fn end_sleep(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.end_sleep();
-        }
+        self.pairs.end_sleep(self.part);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.epoll.as_fd())
+        Some(self.epoll().as_fd())
     }
 
     /// The socket that listens, if there is one: another one could not be bound to its path.
@@ -191,13 +250,21 @@ impl Driver for VhostUser {
         self.offloads.waiting() as u64
     }
 
+    /// The queue pairs that the peer uses.
+    fn queues(&self) -> u32 {
+        self.pairs.count(self.part) as u32
+    }
+
     fn link_state(&self) -> Option<LinkState> {
+        if self.part.number > 0 {
+            return None;
+        }
         let why = || {
             let text = "no front end is connected";
             self.ended.as_ref().map_or_else(|| text.to_string(), |error| format!("{text}: {error}"))
         };
         Some(match &self.connection {
-            Some(connection) if connection.is_up() => LinkState::Up,
+            Some(_) if self.pairs.is_up() => LinkState::Up,
             Some(_) => LinkState::Connected,
             None if self.listener.is_some() && !self.is_gone => LinkState::Waiting(why()),
             None => LinkState::Gone(why()),
