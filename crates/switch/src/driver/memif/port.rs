@@ -368,9 +368,10 @@ impl Driver for MemifPort {
         self.queues.as_ref().is_some_and(|queues| queues.is_crowded(self.part))
     }
 
-    /// The rings to this side, while a peer is connected.
+    /// The rings to this side, while a peer is connected. The first driver counts those of all, because it knows of them first.
     fn queues(&self) -> u32 {
-        self.queues.as_ref().map_or(0, |queues| queues.count(self.part) as u32)
+        let queues = self.queues.as_ref().filter(|_| self.control.is_some());
+        queues.map_or(0, |queues| queues.count() as u32)
     }
 
     fn link_state(&self) -> Option<LinkState> {

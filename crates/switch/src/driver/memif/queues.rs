@@ -151,9 +151,9 @@ impl Queues {
         self.incoming.iter().skip(part.number).step_by(part.drivers)
     }
 
-    /// The number of rings to this side in a part.
-    pub(super) fn count(&self, part: Part) -> usize {
-        self.part(part).count()
+    /// The number of rings to this side.
+    pub(super) fn count(&self) -> usize {
+        self.incoming.len()
     }
 
     /// Whether frames wait in a part.
@@ -176,9 +176,8 @@ impl Queues {
         batch: &mut Batch,
     ) -> Result<Received, MemifError> {
         let mut all = Received::default();
-        let count = self.count(part);
-        let (before, after) = (self.part(part).take(first % count.max(1)), self.part(part));
-        for incoming in after.skip(first % count.max(1)).chain(before) {
+        let first = first % self.part(part).count().max(1);
+        for incoming in self.part(part).skip(first).chain(self.part(part).take(first)) {
             let mut ring = lock(&incoming.ring);
             let most = ring.left.unwrap_or(u16::MAX);
             if most == 0 {
