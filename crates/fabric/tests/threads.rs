@@ -10,7 +10,7 @@ use model::{
 use openflow::message::{FlowMod, FlowSelection, Message, MultipartReply, MultipartRequest};
 use protocol::Channel;
 use protocol::agent::{ControllerState, Reply, Request};
-use protocol::fabric::{FlowDefinition, PortStats, orders};
+use protocol::fabric::{FabricError, FlowDefinition, PortStats, orders};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
