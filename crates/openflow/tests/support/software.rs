@@ -236,9 +236,9 @@ impl Software {
         }
     }
 
-    fn meters(&self, number: Option<u32>) -> Result<Vec<(u32, Meter)>, ErrorCode> {
+    fn meters(&self, number: Option<u32>) -> Result<Vec<(u32, &Meter)>, ErrorCode> {
         let all = self.meters.iter().filter(|(meter, _)| number.is_none_or(|number| number == *meter));
-        let found: Vec<_> = all.map(|(number, meter)| (number, meter.clone())).collect();
+        let found: Vec<_> = all.collect();
         if number.is_some() && found.is_empty() {
             return Err(ErrorCode::MMFC_UNKNOWN_METER);
         }
@@ -401,7 +401,7 @@ impl Datapath for Software {
             }
             MultipartRequest::GroupFeatures => MultipartReply::GroupFeatures(GroupFeatures::of_groups()),
             MultipartRequest::Meter(number) => {
-                let stats = |(meter, found): (u32, Meter)| MeterStats {
+                let stats = |(meter, found): (u32, &Meter)| MeterStats {
                     meter,
                     flows: 0,
                     packets: found.counters.packets,
@@ -412,8 +412,10 @@ impl Datapath for Software {
                 MultipartReply::Meter(self.meters(*number)?.into_iter().map(stats).collect())
             }
             MultipartRequest::MeterConfig(number) => {
-                let describe =
-                    |(meter, found): (u32, Meter)| MeterConfig { meter, definition: found.definition };
+                let describe = |(meter, found): (u32, &Meter)| MeterConfig {
+                    meter,
+                    definition: found.definition.clone(),
+                };
                 MultipartReply::MeterConfig(self.meters(*number)?.into_iter().map(describe).collect())
             }
             MultipartRequest::MeterFeatures => MultipartReply::MeterFeatures(MeterFeatures::of_meters()),
