@@ -24,6 +24,7 @@ mod flow_limits;
 mod flows;
 mod hand_over;
 mod simulation;
+mod states;
 
 pub use call::Call;
 pub use contract::{Function, Running};
