@@ -466,12 +466,16 @@ static int find_socket(const char *path, char *found, size_t size)
     return 0;
 }
 
-/* Receives the answer to the registration, with two descriptors. */
-static ssize_t receive_welcome(int control, uint8_t *bytes, int descriptors[2])
+/* Descriptors that come with the answer: the region, the doorbell, and the packet pool of the owner if the service joins it. */
+#define DESCRIPTORS 3
+#define POOL_ALIGNMENT (2u << 20)
+
+/* Receives the answer to the registration, with two or three descriptors. */
+static ssize_t receive_welcome(int control, uint8_t *bytes, int descriptors[DESCRIPTORS])
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(2 * sizeof(int))];
+        char space[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
     } space;
     struct iovec part = {.iov_base = bytes, .iov_len = MESSAGE_SIZE};
     struct msghdr message = {
@@ -480,17 +484,18 @@ static ssize_t receive_welcome(int control, uint8_t *bytes, int descriptors[2])
     do
         length = recvmsg(control, &message, MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    descriptors[0] = descriptors[1] = -1;
+    descriptors[0] = descriptors[1] = descriptors[2] = -1;
     if (length <= 0)
         return length;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-        memcpy(descriptors, CMSG_DATA(header), 2 * sizeof(int));
+    size_t size = header && header->cmsg_type == SCM_RIGHTS ? header->cmsg_len - CMSG_LEN(0) : 0;
+    if (size == 2 * sizeof(int) || size == 3 * sizeof(int))
+        memcpy(descriptors, CMSG_DATA(header), size);
     return length;
 }
 
 /* Takes over what the welcome says. */
-static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length)
+static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length, int has_pool)
 {
     if (length < 168 || get16(bytes) != WELCOME || get32(bytes + 4) != length || get16(bytes + 8) != CLICKBOX_VERSION)
         return -1;
@@ -504,7 +509,12 @@ static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length)
     memcpy(box->service, bytes + 104, NAME_SIZE - 1);
     if (box->slots < 64 || box->slots > 2048 || (box->slots & (box->slots - 1)) || box->faces < 1 || box->faces > MAX_FACES ||
         box->destinations > MAX_DESTINATIONS || length != 168 + box->faces * 8 + box->destinations * 72 ||
-        box->buffer_count == 0 || buffers + (uint64_t)box->buffer_count * CLICKBOX_PACKET_SIZE > box->region_size)
+        box->buffer_count == 0 || box->buffer_count > MAX_BUFFERS || buffers > UINT32_MAX)
+        return -1;
+    uint64_t end = buffers + (uint64_t)box->buffer_count * CLICKBOX_PACKET_SIZE;
+    if (has_pool)
+        box->pool_size = (size_t)end;
+    else if (end > box->region_size)
         return -1;
     const uint8_t *at = bytes + 168;
     for (unsigned face = 0; face < box->faces; face++, at += 8) {
@@ -524,6 +534,30 @@ static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length)
     return 0;
 }
 
+/* Maps the packet pool at the start of a huge page, so that the kernel can use huge pages where the file has them. */
+static int map_pool(struct clickbox *box, int file)
+{
+    size_t size = box->pool_size + POOL_ALIGNMENT;
+    uint8_t *start = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start != MAP_FAILED) {
+        uint8_t *aligned = start + (POOL_ALIGNMENT - (uintptr_t)start % POOL_ALIGNMENT) % POOL_ALIGNMENT;
+        box->pool = mmap(aligned, box->pool_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+        if (box->pool != MAP_FAILED) {
+            /* What remains of the reserved addresses. */
+            if (aligned > start)
+                munmap(start, (size_t)(aligned - start));
+            size_t rest = (size_t)(start + size - aligned) - box->pool_size;
+            if (rest >= 4096)
+                munmap(start + size - rest, rest);
+            return 0;
+        }
+        munmap(start, size);
+    }
+    box->pool = NULL;
+    clickbox_set_error("the packet pool can't be mapped: %s", strerror(errno));
+    return -1;
+}
+
 static int map_region(struct clickbox *box, int file)
 {
     void *start = mmap(NULL, box->region_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
@@ -532,7 +566,7 @@ static int map_region(struct clickbox *box, int file)
         return -1;
     }
     box->region = start;
-    box->buffers = box->region + (uintptr_t)box->buffers;
+    box->buffers = (box->pool ? box->pool : box->region) + (uintptr_t)box->buffers;
     for (unsigned face = 0; face < box->faces; face++) {
         box->receive[face].start = box->region + (uintptr_t)box->receive[face].start;
         box->transmit[face].start = box->region + (uintptr_t)box->transmit[face].start;
@@ -544,7 +578,7 @@ static int connect_and_register(struct clickbox *box, const char *path, uint16_t
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     uint8_t bytes[MESSAGE_SIZE] = {0};
-    int descriptors[2];
+    int descriptors[DESCRIPTORS];
     if (find_socket(path, address.sun_path, sizeof address.sun_path) < 0 || read_token(address.sun_path, bytes + 16) < 0)
         return -1;
     box->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -567,12 +601,13 @@ static int connect_and_register(struct clickbox *box, const char *path, uint16_t
         clickbox_set_error("clickbox closed the connection at %s", address.sun_path);
     else if (length >= 16 && get16(bytes) == REFUSED)
         clickbox_set_error("%.*s", (int)length - 16, bytes + 16);
-    else if (descriptors[0] < 0 || set_up(box, bytes, (size_t)length) < 0)
+    else if (descriptors[0] < 0 || set_up(box, bytes, (size_t)length, descriptors[2] >= 0) < 0)
         clickbox_set_error("the answer at %s is of another version: build the function again", address.sun_path);
-    else
+    else if (descriptors[2] < 0 || map_pool(box, descriptors[2]) == 0)
         result = map_region(box, descriptors[0]);
-    if (descriptors[0] >= 0)
-        close(descriptors[0]);
+    for (unsigned number = 0; number < DESCRIPTORS; number += 2)
+        if (descriptors[number] >= 0)
+            close(descriptors[number]);
     return result;
 }
 
@@ -610,6 +645,8 @@ void clickbox_leave(struct clickbox *box)
         publish_counters(box);
         munmap(box->region, box->region_size);
     }
+    if (box->pool)
+        munmap(box->pool, box->pool_size);
     if (box->in)
         fclose(box->in);
     if (box->out)

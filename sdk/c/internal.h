@@ -14,6 +14,7 @@
 #define MESSAGE_SIZE 8192
 #define WAITING_MESSAGES 64
 #define NO_BUFFER UINT32_MAX
+#define MAX_BUFFERS (1u << 20)
 
 /* One direction at one face. Indices count slots ever written or taken; they wrap. */
 struct ring {
@@ -40,6 +41,9 @@ struct clickbox {
     int control, doorbell;
     uint8_t *region;
     size_t region_size;
+    /* The packet pool of the owner, if the buffers are there. */
+    uint8_t *pool;
+    size_t pool_size;
     uint8_t *buffers;
     uint32_t buffer_count, slots;
     unsigned faces, destinations;

@@ -52,6 +52,7 @@ _WELCOME, _REFUSED, _MESSAGE_FROM = 0x101, 0x102, 0x103
 _TOKEN_SIZE, _NAME_SIZE = 32, 64
 _MAX_COUNTERS, _COUNTER_NAME = 32, 24
 _WAITING_MESSAGES = 64
+_MAX_BUFFERS = 1 << 20
 
 # A ring, in words of 32 bits: four lines with the indices and the flags, then the slots.
 _HEAD, _TAIL, _READER_SLEEPS, _WRITER_SLEEPS, _SLOTS = 0, 16, 32, 48, 64
@@ -201,7 +202,8 @@ class Box:
         self._messages = collections.deque()
         self._receive, self._transmit, self._spare = [], [], []
         self._buffers = self._count = self._published = self._looked = 0
-        self._control = self._doorbell = self._region = self._bytes = self._captures = None
+        self._control = self._doorbell = self._region = self._pool = self._captures = None
+        self._words = self._bytes = None
         self._gone = ""
 
     # ---- Joining and leaving ----
@@ -233,7 +235,7 @@ class Box:
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.connect(path)
         self._control.send(struct.pack("<HHIHHI32s", _REGISTER, 0, 48, VERSION, slots, 0, token))
-        size = 2 * array.array("i").itemsize
+        size = 3 * array.array("i").itemsize
         answer, extra, _, _ = self._control.recvmsg(8192, socket.CMSG_SPACE(size), socket.MSG_CMSG_CLOEXEC)
         descriptors = array.array("i")
         for level, kind, data in extra:
@@ -244,17 +246,17 @@ class Box:
                 raise Error(f"clickbox closed the connection at {path}")
             if struct.unpack_from("<H", answer)[0] == _REFUSED:
                 raise Error(answer[16:].decode(errors="replace"))
-            if len(descriptors) != 2 or not self._set_up(answer, descriptors[0]):
+            if len(descriptors) not in (2, 3) or not self._set_up(answer, descriptors[0], descriptors[2:]):
                 raise Error(f"the answer at {path} is of another version: take clickbox_function.py of that version")
-            self._doorbell = socket.socket(fileno=descriptors.pop())
+            self._doorbell = socket.socket(fileno=descriptors.pop(1))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         self._control.setblocking(False)
         self._doorbell.setblocking(False)
 
-    def _set_up(self, answer, region):
-        """Takes over what the welcome says."""
+    def _set_up(self, answer, region, pool):
+        """Takes over what the welcome says. `pool` has the packet pool of the owner, if the buffers are there."""
         if len(answer) < 168:
             return False
         kind, _, length, version, slots, faces, destinations = struct.unpack_from("<HHIHHHH", answer)
@@ -263,7 +265,10 @@ class Box:
             return False
         if not 64 <= slots <= 2048 or slots & (slots - 1) or faces not in (1, 2) or count == 0:
             return False
-        if len(answer) != 168 + 8 * faces + 72 * destinations or buffers + count * PACKET_SIZE > size:
+        if len(answer) != 168 + 8 * faces + 72 * destinations or count > _MAX_BUFFERS:
+            return False
+        end = buffers + count * PACKET_SIZE
+        if not pool and end > size:
             return False
         places = [struct.unpack_from("<II", answer, 168 + 8 * face) for face in range(faces)]
         if any(place % 64 or place + 4 * _SLOTS + 8 * slots > size for pair in places for place in pair):
@@ -275,9 +280,12 @@ class Box:
             name = ("port:" if is_port else "") + _text(answer[at + 8 : at + 72])
             self._destinations[name] = number << 3 | (2 if is_port else 1)
         self._region = mmap.mmap(region, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-        self._bytes = memoryview(self._region)
-        self._receive = [_Ring(self._bytes, place, slots) for place, _ in places]
-        self._transmit = [_Ring(self._bytes, place, slots) for _, place in places]
+        self._words = memoryview(self._region)
+        self._receive = [_Ring(self._words, place, slots) for place, _ in places]
+        self._transmit = [_Ring(self._words, place, slots) for _, place in places]
+        if pool:
+            self._pool = mmap.mmap(pool[0], end, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._bytes = memoryview(self._pool or self._region)
         self._buffers, self._count = buffers, count
         return True
 
@@ -300,13 +308,16 @@ class Box:
             for ring in self._receive + self._transmit:
                 ring.release()
             self._receive, self._transmit = [], []
+            self._words.release()
             self._bytes.release()
-            try:
-                self._region.close()
-            except BufferError:
-                # The function still has a view of a packet. The memory goes with it.
-                pass
-            self._region = None
+            for memory in (self._region, self._pool):
+                try:
+                    if memory:
+                        memory.close()
+                except BufferError:
+                    # The function still has a view of a packet. The memory goes with it.
+                    pass
+            self._region = self._pool = None
         for part in (self._captures, self._control, self._doorbell):
             if part:
                 part.close()

@@ -51,7 +51,7 @@ pub use mailbox::{
     WaitingPackets, WriteEffect, Written, decode_groups, decode_states, encode_groups, encode_states,
 };
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};
-pub use owners::{BufferOwners, PoolMember};
+pub use owners::{BufferOwners, PoolMember, PoolShare};
 pub use platform::{DoorbellCount, HeapUse, Platform};
 pub use port::{ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};
 pub use ring::{

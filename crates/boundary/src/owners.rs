@@ -1,16 +1,40 @@
 //! The owner of each buffer in a pool that several boxes share, as recorded by the host.
 
+use crate::memory::Mapped;
 use crate::ring::{Descriptor, PoolLayout};
 use crate::tags::BufferTags;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
 use core::num::NonZeroU16;
 use core::sync::atomic::AtomicU16;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A box that shares a pool.
 pub type PoolMember = NonZeroU16;
+
+/// What the host needs for the ports of a member of a pool: [`HostPort::pooled`](crate::HostPort::pooled). The owner of the
+/// ports holds it, as the memory is mapped only as long as it exists.
+pub struct PoolShare {
+    /// The buffers of the pool.
+    pub buffers: Mapped,
+    /// Their owners.
+    pub owners: Arc<BufferOwners>,
+    /// The member.
+    pub member: PoolMember,
+    /// The buffers that its rings start with.
+    pub own: Vec<u32>,
+    /// Keeps the memory mapped. Its drop ends the membership, and frees the buffers of the member.
+    pub keeper: Box<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for PoolShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolShare").field("member", &self.member).finish_non_exhaustive()
+    }
+}
 
 /// The owner of each buffer: the box that has it in a ring or has taken it out, or none.
 ///

@@ -10,7 +10,10 @@ use core::sync::atomic::Ordering::Relaxed;
 /// host reads it there. So no box can claim an identity that it was not given, and no byte about it crosses the boundary.
 /// A packet that comes back in another buffer has lost its identity.
 ///
-/// One thread of the host handles the ports of a box.
+/// Several threads of the host may use the tags: each has a ring pair of its own at the ports of a box, and the members of a pool
+/// have the same tags. The rings order their accesses to a buffer, which is in one ring at a time. A box that gives one buffer back
+/// at two ring pairs at once may have its identity taken twice. It gains a second packet of a flow that it was given anyway, at the
+/// same place of the chain, and both are counted.
 #[derive(Debug)]
 pub struct BufferTags(Box<[AtomicU64]>);
 
@@ -28,7 +31,7 @@ impl BufferTags {
         }
     }
 
-    /// Takes the tag of a buffer: a second packet in it has none.
+    /// Takes the tag of a buffer: a later packet in it has none.
     #[inline(always)]
     pub fn take(&self, buffer: u32) -> u64 {
         let Some(word) = self.0.get(buffer as usize) else { return 0 };

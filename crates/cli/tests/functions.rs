@@ -128,11 +128,15 @@ fn count(daemon: &Daemon, handler: &str) -> u64 {
 
 /// Adds a source and a sink to a switch `lan`.
 fn add_boxes(daemon: &Daemon) {
+    add_boxes_with(daemon, SOURCE, &[]);
+}
+
+fn add_boxes_with(daemon: &Daemon, source: &str, options: &[&str]) {
     daemon.check(&["switch", "create", "lan", "--mode", "steering"], 0, &[]);
-    for (name, text, attach) in [("source", SOURCE, "lan,transparent"), ("sink", SINK, "lan")] {
+    for (name, text, attach) in [("source", source, "lan,transparent"), ("sink", SINK, "lan")] {
         let path = daemon.file(&format!("{name}.click"), text);
         let words = ["create", name, &path, "--sandbox", "process", "--ring", "2048", "--attach", attach];
-        daemon.check(&words, 0, &[]);
+        daemon.check(&[&words, options].concat(), 0, &[]);
     }
 }
 
@@ -252,6 +256,37 @@ fn pass_functions_in_c(threads: &str) {
     daemon.check(&["account"], 0, &[]);
 }
 
+/// Functions in C and Python share the pool of a source and a sink. They are killed under traffic, and the next ones go on.
+#[test]
+fn functions_join_the_pool_of_their_owner() {
+    let daemon = Daemon::start("function-pool");
+    // The head of a packet is copied with each one: only longer ones stay in their buffers.
+    add_boxes_with(&daemon, &SOURCE.replace("LENGTH 18", "LENGTH 218"), &["--share-packets"]);
+    let create = ["service", "create", "nf", "--container", "--trust-pool", "--faces", "in=0,out=1"];
+    daemon.check(&create, 0, &["nf accepts functions"]);
+    daemon.check(&["service", "show", "nf"], 0, &["packet pool     shared with the boxes of the owner"]);
+    daemon.check(&["chain", "create", "web", "nf", "--from", "lan.source.0", "--to", "sink.0"], 0, &[]);
+    for round in 1..=2 {
+        let first = Function::join(&daemon, "forward", "nf", &[]);
+        let second = Function::start(&daemon, &mut python("monitor"), "nf");
+        assert_eq!(ups(&daemon, "nf"), 2);
+        pass(&daemon, 1000);
+        send(&daemon, 1000);
+        first.kill();
+        second.kill();
+        wait("the switch knows", || ups(&daemon, "nf") == 0);
+        wait("the source has sent all", || count(&daemon, "source/sent.count") == 2000 * round);
+        wait("the sink has what passed", || {
+            count(&daemon, "sink/got.count") == count(&daemon, "sink/got.count")
+        });
+    }
+    let packets: Vec<u64> =
+        instances(&daemon, "nf").iter().filter_map(|one| one["packets"].as_u64()).collect();
+    assert!(packets.len() == 2 && packets.iter().all(|count| *count > 400), "{packets:?}");
+    daemon.check(&["events"], 0, &[") in the packet pool of its owner joined service nf as nf-1"]);
+    daemon.check(&["account"], 0, &[]);
+}
+
 #[test]
 fn what_a_service_of_functions_has_is_refused_elsewhere() {
     let daemon = daemon("function-rules", &["--may-send-to", "port:sink.0"]);
@@ -259,11 +294,7 @@ fn what_a_service_of_functions_has_is_refused_elsewhere() {
     let path = daemon.file("x.click", SINK);
     daemon.check(&["service", "reload", "nf", &path], 2, &["start or stop them instead"]);
     daemon.check(&["service", "create", "x", &path, "--container"], 2, &["cannot be used with"]);
-    daemon.check(
-        &["service", "create", "x", "--container", "--trust-pool"],
-        2,
-        &["--trust-pool is not supported"],
-    );
+    daemon.check(&["service", "create", "x", &path, "--trust-pool"], 2, &["--container"]);
     let long = format!("x{}", "y".repeat(55));
     let (code, text) = daemon.run(&["service", "create", &long, "--container"]);
     assert!(code == 2 && text.contains("too long"), "{code} {text}");
@@ -626,6 +657,15 @@ fn stack_files_have_services_of_functions() {
         &["service/nf"],
     );
     wait("it joins again", || ups(&daemon, "nf") == 1);
+    // So it does when it may join the pool of its owner, and when it may no longer.
+    for trusting in ["container = true\ntrust_pool = true", "container = true"] {
+        let path = daemon.file("edge.toml", &stack.replace("container = true", trusting));
+        daemon.check(&["up", &path], 0, &["service/nf", "packet pool"]);
+        wait("it joins again", || ups(&daemon, "nf") == 1);
+        daemon.check(&["export", "edge"], 0, &[trusting]);
+        daemon.check(&["up", &path], 0, &["nothing"]);
+    }
+    daemon.check(&["events"], 0, &[") in the packet pool of its owner joined service nf as nf-1"]);
     let wrong = stack.replace("container = true", "container = true\nfile = \"x.click\"");
     daemon.check(&["up", &daemon.file("wrong.toml", &wrong)], 2, &["leave `file` and `text` out"]);
     daemon.check(&["down", "edge"], 0, &[]);

@@ -62,6 +62,8 @@ pub enum ServiceError {
     Places(u16),
     /// The caller has a quota, and the service has no number of places.
     NoPlaces,
+    /// A service whose instances are boxes has the setting of functions that join the pool of their owner.
+    TrustPool,
     /// A service of functions in containers is to be scaled or to get a configuration.
     Container(ServiceName),
     /// A port is one of a function that joined a service.
@@ -151,6 +153,9 @@ impl fmt::Display for ServiceError {
             Self::Places(count) => write!(
                 f,
                 "{count} places are not possible: a container service has 1 to {MAX_REPLICAS}, and another one has none"
+            ),
+            Self::TrustPool => f.write_str(
+                "only the functions of a container service can be trusted with a packet pool: for boxes, use --share-packets",
             ),
             Self::NoPlaces => f.write_str(
                 "your token has a quota: say how many functions may join the service at a time (--places N, or `places` in a \

@@ -5,8 +5,8 @@ mod support;
 
 use function_process::{FunctionProcess, Socket};
 use model::{
-    Attachment, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits, PortRequest,
-    Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    Attachment, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits, Owner,
+    PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{
     Client, Configuration, ConfigurationVersion, FabricError, ServiceDefinition, SteeringDefinition, orders,
@@ -15,6 +15,7 @@ use protocol::function::{FromFunction, MAX_MESSAGE, RefusedReason, TOKEN_BYTES, 
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ const TOKEN: &[u8; TOKEN_BYTES] = b"0123456789abcdef0123456789abcdef";
 struct TestBed {
     client: Arc<Client>,
     socket: Socket,
+    /// The owner whose pool functions join.
+    pool: Option<Owner>,
 }
 
 fn lan() -> SwitchName {
@@ -47,6 +50,7 @@ fn service(name: &str, faces: &str, destinations: &[&str]) -> ServiceDefinition 
         translation: None,
         dead_after_ms: None,
         places: None,
+        pool: None,
     }
 }
 
@@ -64,14 +68,28 @@ fn chain() -> CreateChain {
 impl TestBed {
     /// With a service with these faces, whose functions may send to these destinations, and this number of switch threads.
     fn new(name: &str, threads: usize, faces: &str, destinations: &[&str]) -> Self {
+        Self::with_pool(name, threads, (faces, destinations), None)
+    }
+
+    /// The same, with functions in the pool of this owner. If the boxes have the same owner, they are in it too.
+    fn with_pool(
+        name: &str,
+        threads: usize,
+        (faces, destinations): (&str, &[&str]),
+        pool: Option<Owner>,
+    ) -> Self {
         let client = support::TestBed::with_threads(threads, SwitchMode::Steering).0;
-        let bed = Self { client, socket: Socket::new(&format!("{name}-{threads}")) };
+        let bed = Self { client, socket: Socket::new(&format!("{name}-{threads}")), pool };
+        // Packets that are no longer than the head that the switch copies do not stay in their buffers.
+        let length = if bed.pool.is_some() { "LENGTH 218" } else { "LENGTH 18" };
+        let source = SOURCE.replace("LENGTH 18", length);
         for (number, (name, text)) in
-            [("source", SOURCE), ("sink", SINK), ("jail", SINK)].into_iter().enumerate()
+            [("source", source.as_str()), ("sink", SINK), ("jail", SINK)].into_iter().enumerate()
         {
             bed.run(name, number as u8, text);
         }
-        bed.steer(vec![service("nf", faces, destinations)]).unwrap();
+        let pool = bed.pool.clone();
+        bed.steer(vec![ServiceDefinition { pool, ..service("nf", faces, destinations) }]).unwrap();
         bed.serve("nf").unwrap();
         bed
     }
@@ -88,6 +106,7 @@ impl TestBed {
             // More slots than packets are sent at once.
             ring: Ring::try_from(2048).unwrap(),
             ports: vec![port],
+            share_packets: self.pool == Some(Owner::default()),
             ..CreateBox::new(name.parse().unwrap(), "")
         };
         self.client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
@@ -175,14 +194,16 @@ impl TestBed {
         }
     }
 
+    /// The events of this kind.
+    fn events(&self, kind: EventKind) -> Vec<String> {
+        let page = self.client.ask(orders::Events { after: 0, most: 1000 }).unwrap();
+        page.events.into_iter().filter(|event| event.kind == kind).map(|event| event.message).collect()
+    }
+
     /// The events about functions that left, once at least `count` are recorded: the switch shows an
     /// instance as down before that.
     fn detached(&self, count: usize) -> Vec<String> {
-        let read = |bed: &Self| -> Vec<String> {
-            let page = bed.client.ask(orders::Events { after: 0, most: 1000 }).unwrap();
-            let left = page.events.into_iter().filter(|event| event.kind == EventKind::FunctionDetached);
-            left.map(|event| event.message).collect()
-        };
+        let read = |bed: &Self| bed.events(EventKind::FunctionDetached);
         self.until("the events are recorded", |bed| read(bed).len() >= count);
         read(self)
     }
@@ -290,6 +311,108 @@ fn a_function_that_vanishes_loses_only_what_it_has() {
         bed.until("packets are lost", |bed| bed.port("source.0").2 == drops("no_instance", 10));
         bed.check_account();
     });
+}
+
+/// Functions in the pool of the boxes come and go under traffic, with packets in their rings and in hand, and write what they want
+/// into slots. Each packet is accounted for, and all buffers come back.
+#[test]
+fn a_function_in_a_pool_returns_its_buffers() {
+    with_threads(|threads| {
+        let bed = TestBed::with_pool("pool", threads, ("in=0", &[]), Some(Owner::default()));
+        // Functions with the largest rings use up the pool. The last one gets memory of its own.
+        let most = |bed: &TestBed| {
+            let mut there = Vec::new();
+            loop {
+                let function = bed.socket.connect().register(TOKEN, 2048).unwrap();
+                let is_pooled = function.pool.is_some();
+                there.push(function);
+                if !is_pooled {
+                    break;
+                }
+            }
+            let what = "for which the packet pool of its owner has no room";
+            let refused = |bed: &TestBed| {
+                bed.events(EventKind::FunctionAttached).last().is_some_and(|last| last.contains(what))
+            };
+            bed.until("the event is recorded", refused);
+            let count = there.len();
+            drop(there);
+            bed.until("they are gone", |bed| !bed.up().contains(&true));
+            count
+        };
+        let before = most(&bed);
+        let (mut function, mut sent, mut passed, mut kept, mut short) = (bed.join(), 0, 0, 0, 0);
+        let (pool, buffers) = (file_number(function.pool.as_ref().unwrap()), function.welcome.buffer_count);
+        assert_eq!((u64::from(buffers) * 2048, function.welcome.buffers), (256 << 20, 0));
+        assert!(function.pool.as_ref().unwrap().set_len(0).is_err());
+        for round in 0..12u64 {
+            bed.send(40);
+            sent += 40;
+            bed.until("the function has them", |bed| bed.port("nf-1.0").1 == sent);
+            let is_hostile = round % 3 == 2;
+            let some = function.forward(if is_hostile { u64::MAX } else { 10 + round }, 0);
+            passed += some;
+            bed.until("packets arrive", |bed| bed.read("sink", "got.count") == passed);
+            // Short packets in buffers of others, and in such that no one has.
+            if is_hostile {
+                let wrong = (0..buffers).step_by(4099);
+                short += wrong.len() as u64;
+                wrong.for_each(|buffer| function.push_raw(u64::from(buffer) | 9 << 32));
+                function.publish();
+                bed.until("they are refused", |bed| bed.port("nf-1.0").2.get("too_short") == Some(&short));
+            }
+            kept += 40 - some;
+            drop(function);
+            bed.until("it is gone", |bed| !bed.up()[0]);
+            function = bed.join();
+            assert_eq!((function.welcome.instance.as_str(), bed.up()[0]), ("nf-1", true));
+            assert_eq!(file_number(function.pool.as_ref().unwrap()), pool);
+            bed.check_account();
+        }
+        let drops = BTreeMap::from([("down".into(), kept), ("too_short".into(), short)]);
+        assert_eq!((bed.port("nf-1.0"), sent), ((passed, sent, drops), passed + kept));
+        drop(function);
+        bed.until("it is gone", |bed| !bed.up()[0]);
+        assert_eq!(most(&bed), before);
+        bed.check_account();
+    });
+}
+
+/// The first member makes the pool, and the next ones share it. When all have ended, the next one gets another pool, which processes
+/// that have left can't reach.
+#[test]
+fn the_next_members_get_another_pool() {
+    with_threads(|threads| {
+        let owner: Owner = "ann".parse().unwrap();
+        let bed = TestBed::with_pool("pools", threads, ("in=0", &[]), Some(owner));
+        let number = |function: &FunctionProcess| file_number(function.pool.as_ref().unwrap());
+        let (first, second) = (bed.join(), bed.join());
+        let left = first.pool.as_ref().unwrap().try_clone().unwrap();
+        assert_eq!(number(&first), number(&second));
+        assert_ne!(first.file_number(), second.file_number());
+        drop(first);
+        bed.until("it is gone", |bed| bed.up() == [false, true]);
+        let third = bed.join();
+        assert_eq!(number(&third), file_number(&left));
+        drop((second, third));
+        bed.until("they are gone", |bed| bed.up() == [false, false]);
+        let mut next = bed.join();
+        assert_ne!(number(&next), file_number(&left));
+        // The boxes are those of another owner, so that packets are copied.
+        bed.send(100);
+        bed.until("the function has them", |bed| bed.port("nf-1.0").1 == 100);
+        assert_eq!(next.forward(u64::MAX, 0), 100);
+        bed.until("packets arrive", |bed| bed.read("sink", "got.count") == 100);
+        // A service whose functions are no longer trusted lets them go.
+        bed.steer(vec![service("nf", "in=0", &[])]).unwrap();
+        bed.until("it is gone", |bed| next.receive_now().is_none() && bed.instances(0).is_empty());
+        assert!(bed.join().pool.is_none());
+        bed.check_account();
+    });
+}
+
+fn file_number(file: &std::fs::File) -> u64 {
+    file.metadata().unwrap().ino()
 }
 
 /// What a connection says first, and how it ends.

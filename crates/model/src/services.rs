@@ -164,6 +164,11 @@ pub struct CreateService {
     /// Functions that may have joined the service at a time. Only with `container`. Absent: as many as a service can have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u16>,
+    /// Whether the functions join the packet pool that the boxes of their owner share, so that packets pass between them without
+    /// being copied. Each of their processes can then read and change all packets of the pool, also after it has left, until the
+    /// last member of the pool has ended. Only with `container`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trust_pool: bool,
     /// What instances may send packets to, beside the next service of the chain.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may_send_to: BTreeSet<Destination>,
@@ -316,6 +321,9 @@ pub struct ServiceStatus {
     /// Functions that may have joined at a time, if their number is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u16>,
+    /// Whether the functions join the packet pool that the boxes of their owner share.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trust_pool: bool,
     /// What instances may send packets to.
     #[serde(default)]
     pub may_send_to: BTreeSet<Destination>,

@@ -5,7 +5,7 @@
 //! 16 bits of zeros, and its length with this header (32 bits). `clickbox.h` describes the same messages.
 //!
 //! 1. The function sends [`Register`](FromFunction::Register).
-//! 2. The fabric answers with [`Welcome`](ToFunction::Welcome), which comes with two descriptors, or with
+//! 2. The fabric answers with [`Welcome`](ToFunction::Welcome), which comes with two descriptors, or three, or with
 //!    [`Refused`](ToFunction::Refused), after which it closes the connection.
 //! 3. From then on both may send messages. The function leaves the service by closing the connection.
 
@@ -63,7 +63,7 @@ pub enum FromFunction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToFunction {
     /// The function is an instance of its service now. The memory file of its region and its end of the doorbell come with
-    /// the message.
+    /// the message, then the memory file of its owner's packet pool, if it joins that.
     Welcome(Welcome),
     /// It is not.
     Refused(RefusedReason),
@@ -87,7 +87,7 @@ pub struct Welcome {
     pub slots: u16,
     /// Bytes of the region.
     pub region: u64,
-    /// The place of the buffers.
+    /// The place of the buffers: in the region, or in the pool if there is one.
     pub buffers: u64,
     /// The number of buffers, of 2,048 bytes each.
     pub buffer_count: u32,

@@ -218,8 +218,6 @@ pub enum CreateError {
     NoKvm,
     /// All buffers of a shared packet pool are in use.
     PoolFull,
-    /// A packet pool for virtual machines was given to a process.
-    PoolTarget,
     /// A snapshot of a virtual machine was given to a process, or the reverse.
     SnapshotTarget,
     /// The box's process could not be set up.
@@ -242,12 +240,6 @@ impl fmt::Display for CreateError {
                 f,
                 "all buffers of the packet pool are in use: give its boxes shorter rings, or let fewer share it"
             ),
-            Self::PoolTarget => {
-                write!(
-                    f,
-                    "a packet pool of virtual machines can't be shared with a process: create one for processes"
-                )
-            }
             Self::SnapshotTarget => {
                 write!(
                     f,
@@ -274,7 +266,6 @@ impl std::error::Error for CreateError {
             | Self::NoMemory
             | Self::NoKvm
             | Self::PoolFull
-            | Self::PoolTarget
             | Self::SnapshotTarget => None,
         }
     }

@@ -211,9 +211,6 @@ impl Host {
 /// A shared region that can be passed to a process, and its file.
 fn process_region(settings: &Settings) -> Result<(OwnedFd, Arc<SharedRegion>), CreateError> {
     let plan = RegionPlan::new(settings, true)?;
-    if plan.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
-        return Err(CreateError::PoolTarget);
-    }
     let file = process::region_file(plan.layout.size)?;
     let mapping = Mapping::shared(&file, plan.layout.size)?;
     Ok((file, SharedRegion::new(mapping.mapped(), plan, Backing::Mapping(mapping))))

@@ -1,12 +1,11 @@
-//! Packet pools that boxes of one owner share.
+//! Packet pools that boxes and functions of one owner share.
 
 use crate::error::CreateError;
 use crate::lock::lock;
 use crate::memory::{HUGE_PAGE, Mapping};
 use crate::process;
-use crate::sandbox_kind::SandboxKind;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
-use boundary::{BufferOwners, Mapped, PoolMember};
+use boundary::{BufferOwners, Mapped, PoolMember, PoolShare};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,28 +21,34 @@ pub(crate) const POOL_SIZE: usize = MAX_BUFFERS as usize * BUFFER_SIZE;
 #[derive(Debug)]
 pub struct PacketPool {
     mapping: Mapping,
-    /// The file that processes map. A pool for virtual machines has none.
-    file: Option<OwnedFd>,
+    /// The file that processes map. It has nothing but buffers, and its length is sealed.
+    file: OwnedFd,
     holders: Arc<BufferOwners>,
     members: Mutex<BTreeSet<PoolMember>>,
 }
 
 impl PacketPool {
-    /// A pool for boxes in sandboxes of this kind.
-    pub fn new(kind: SandboxKind) -> Result<Arc<Self>, CreateError> {
-        let (mapping, file) = match kind {
-            SandboxKind::Vm => {
-                let mapping = Mapping::anonymous(POOL_SIZE)?;
-                mapping.prefer_huge_pages();
-                (mapping, None)
-            }
-            SandboxKind::Process => {
-                let file = process::region_file(POOL_SIZE)?;
-                (Mapping::shared(&file, POOL_SIZE)?, Some(file))
-            }
-        };
+    /// A pool without members, for sandboxes of all kinds.
+    pub fn new() -> Result<Arc<Self>, CreateError> {
+        let file = process::region_file(POOL_SIZE)?;
+        let mapping = Mapping::shared(&file, POOL_SIZE)?;
+        mapping.prefer_huge_pages();
         let holders = Arc::new(BufferOwners::new(POOL_SIZE));
         Ok(Arc::new(Self { mapping, file, holders, members: Mutex::default() }))
+    }
+
+    /// The memory file with the buffers. A process that has it can read and change all packets in the pool, until the last
+    /// member is gone and its owner gets another pool.
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// Adds a member that is no box, with `buffers` buffers of its own. They return to the pool when the share is dropped.
+    pub fn share(self: &Arc<Self>, buffers: usize) -> Result<PoolShare, CreateError> {
+        let mut membership = self.join(buffers)?;
+        let (owners, member) = membership.member();
+        let own = std::mem::take(&mut membership.own);
+        Ok(PoolShare { buffers: membership.buffers(), owners, member, own, keeper: Box::new(membership) })
     }
 
     fn members(&self) -> MutexGuard<'_, BTreeSet<PoolMember>> {
@@ -84,11 +89,8 @@ impl Membership {
         (self.pool.holders.clone(), self.holder)
     }
 
-    /// Collapses the box's initial buffers into huge pages, unless the pool has huge pages from the start.
+    /// Collapses the box's initial buffers into huge pages.
     pub(crate) fn collapse(&self) {
-        if self.pool.file.is_none() {
-            return;
-        }
         let pages: BTreeSet<usize> =
             self.own.iter().map(|buffer| *buffer as usize * BUFFER_SIZE / HUGE_PAGE).collect();
         for page in pages {
@@ -96,8 +98,8 @@ impl Membership {
         }
     }
 
-    pub(crate) fn file(&self) -> Option<&OwnedFd> {
-        self.pool.file.as_ref()
+    pub(crate) fn file(&self) -> &OwnedFd {
+        &self.pool.file
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn members_come_and_go_until_the_pool_is_used_up() {
-        let pool = PacketPool::new(SandboxKind::Process).unwrap();
+        let pool = PacketPool::new().unwrap();
         let first = pool.join(120_000).unwrap();
         assert!(matches!(pool.join(12_000), Err(CreateError::PoolFull)));
         let second = pool.join(10_000).unwrap();
@@ -124,5 +126,11 @@ mod tests {
         drop(first);
         let third = pool.join(120_000).unwrap();
         assert_eq!((third.holder, third.own.len(), pool.members().len()), (before, 120_000, 2));
+        // A share that is no box's returns its buffers too.
+        drop(third);
+        let share = pool.share(120_000).unwrap();
+        assert_eq!((share.own.len(), pool.members().len()), (120_000, 2));
+        drop(share);
+        assert_eq!(pool.join(121_072).unwrap().own.len(), 121_072);
     }
 }

@@ -1,13 +1,16 @@
 //! Boxes that share a packet pool, connected by pipes or a switch: a failure of one does not affect the others.
 
 use boundary::Slots;
-use boundary::limits::BUFFER_SIZE;
-use sandbox::{
-    Host, HostPort, PacketPool, PortSettings, Sandbox, SandboxKind, Settings, SharedRegion, State, Target,
-};
+use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
+use random::Random;
+use sandbox::{Host, HostPort, PacketPool, PortSettings, Sandbox, Settings, SharedRegion, State, Target};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, Pipe};
+use switch::driver::{BoxPort, FunctionPort, Pipe};
 use switch::{
     Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Delivery, Driver,
     HopCounters, InstancePlan, Link, PortId, PortKey, ServicePlan, StaticTable, Steering, SteeringSettings,
@@ -51,10 +54,10 @@ fn in_each(check: impl Fn(&Maker)) {
     let host = Host::new(image::PROBE).unwrap();
     let worker = sandbox::Worker::start().unwrap();
     if require(Capability::Kvm) {
-        let pool = PacketPool::new(SandboxKind::Vm).unwrap();
+        let pool = PacketPool::new().unwrap();
         check(&Maker { host: &host, target: Target::Vm(&worker), pool });
     }
-    let pool = PacketPool::new(SandboxKind::Process).unwrap();
+    let pool = PacketPool::new().unwrap();
     check(&Maker { host: &host, target: Target::Process, pool });
 }
 
@@ -243,6 +246,158 @@ fn a_switch_passes_buffers_within_a_pool() {
             }
         }
         assert!(third.receive().is_none());
+    });
+}
+
+/// A function in the pool of boxes: its descriptors, as its process has them.
+struct Function {
+    port: FunctionPort,
+    memory: File,
+    layout: boundary::PortLayout,
+    /// The buffers that its rings started with.
+    own: Vec<u32>,
+    taken: u32,
+    sent: u32,
+}
+
+impl Function {
+    fn join(pool: &Arc<PacketPool>) -> Self {
+        let mut own = Vec::new();
+        let join = |count| {
+            let share = pool.share(count).unwrap();
+            own.clone_from(&share.own);
+            Some(share)
+        };
+        let (mut ports, ends) = FunctionPort::create_in(1, Slots::new(64).unwrap(), join).unwrap();
+        assert!(ends.memory.as_raw_fd() != pool.file().as_raw_fd() && ends.layout.size < 1 << 20);
+        let (memory, layout) = (File::from(ends.memory), ends.layout.ports[0]);
+        Self { port: ports.remove(0), memory, layout, own, taken: 0, sent: 0 }
+    }
+
+    fn word(&self, place: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes, place as u64).unwrap();
+        u64::from_le_bytes(bytes)
+    }
+
+    fn write(&self, bytes: &[u8], place: usize) {
+        self.memory.write_all_at(bytes, place as u64).unwrap();
+    }
+
+    fn slot(ring: usize, position: u32) -> usize {
+        ring + 256 + 8 * (position % 64) as usize
+    }
+
+    /// Takes up to `most` packets out of its ring and puts them into that to the switch, which sees them if `returns`. Returns their
+    /// buffers.
+    fn pass(&mut self, most: usize, returns: bool) -> Vec<u32> {
+        let (head, mut buffers) = (self.word(self.layout.receive) as u32, Vec::new());
+        while self.taken != head && buffers.len() < most {
+            let [from, into] =
+                [Self::slot(self.layout.receive, self.taken), Self::slot(self.layout.transmit, self.sent)];
+            let (packet, spare) = (self.word(from), self.word(into));
+            self.write(&(spare & 0xf_ffff).to_le_bytes(), from);
+            self.write(&packet.to_le_bytes(), into);
+            buffers.push((packet & 0xf_ffff) as u32);
+            self.taken += 1;
+            self.sent += 1;
+        }
+        self.write(&self.taken.to_le_bytes(), self.layout.receive + 64);
+        if returns {
+            self.write(&self.sent.to_le_bytes(), self.layout.transmit);
+        }
+        buffers
+    }
+}
+
+/// Moves what a port has to another one. The batch still refers to the packets.
+fn pass_on(from: &mut dyn Driver, to: &mut dyn Driver) -> (Batch, u64) {
+    let mut batch = Batch::new(64);
+    from.receive_split(&mut batch).unwrap();
+    let numbers: Vec<u32> = (0..batch.len() as u32).collect();
+    let sent = to.send_split(&mut batch, &numbers).unwrap();
+    from.release(&batch);
+    (batch, sent.frames)
+}
+
+/// Packets of which only the head is read pass from a box through two functions to another box, and stay in their buffers.
+#[test]
+fn functions_in_a_pool_share_the_buffers_of_boxes() {
+    in_each(|maker| {
+        let (mut left, mut right) = (maker.make("forward"), maker.make("forward"));
+        let (mut first, mut last) = (End::new(&mut left, 0), End::new(&mut right, 1));
+        let (mut out, mut back) = (plug(&mut left, 1), plug(&mut right, 0));
+        let mut functions = [Function::join(&maker.pool), Function::join(&maker.pool)];
+        let (start, mut sent, mut got, mut moved) = (Instant::now(), 0, 0, 0);
+        let mut seen = BTreeSet::new();
+        let long = |number: usize| frame(100 + number % 1_000);
+        while got < 2_000 {
+            assert!(start.elapsed() < TIMEOUT, "{got}");
+            if sent < 2_000.min(got + UNDER_WAY) && first.send(&long(sent)) {
+                sent += 1;
+            }
+            let [one, other] = &mut functions;
+            pass_on(&mut out, &mut one.port);
+            let there = one.pass(usize::MAX, true);
+            pass_on(&mut one.port, &mut other.port);
+            let then = other.pass(usize::MAX, true);
+            pass_on(&mut other.port, &mut back);
+            // No packet was copied: each is in the buffer that it came in.
+            assert_eq!(there, then);
+            moved += then.len();
+            seen.extend(there);
+            while let Some(received) = last.receive() {
+                assert_eq!(received, long(got));
+                got += 1;
+            }
+        }
+        assert_eq!(moved, 2_000);
+        // The first function got the buffers of the box.
+        assert!(seen.iter().any(|buffer| !functions.iter().any(|one| one.own.contains(buffer))));
+    });
+}
+
+/// Functions in a pool end with packets in both rings, in hand and in a batch of the switch, and after they have written anything
+/// into their slots. Their buffers return to the pool, each once, when the last of these is gone.
+#[test]
+fn buffers_of_functions_that_end_return_once() {
+    in_each(|maker| {
+        let mut left = maker.make("forward");
+        let (mut first, mut out) = (End::new(&mut left, 0), plug(&mut left, 1));
+        // A box has two ports with two rings of 64 slots.
+        let free = MAX_BUFFERS as usize - 4 * 64;
+        let mut random = Random::new(15);
+        for round in 0..40 {
+            let mut function = Function::join(&maker.pool);
+            let other = Function::join(&maker.pool);
+            let (start, mut sent, mut there) = (Instant::now(), 0, 0);
+            while there < 40 {
+                assert!(start.elapsed() < TIMEOUT, "{there}");
+                if sent < 40 && first.send(&frame(1_000 + sent)) {
+                    sent += 1;
+                }
+                there += pass_on(&mut out, &mut function.port).1;
+            }
+            assert_eq!((function.pass(10, true).len(), function.pass(10, false).len()), (10, 10));
+            if round % 2 == 1 {
+                let ring = [function.layout.receive, function.layout.transmit][random.next() as usize % 2];
+                let words = (0..64).map(|_| random.next() & 0x1ff_ffff_ffff);
+                (0..).zip(words).for_each(|(slot, word)| {
+                    function.write(&word.to_le_bytes(), Function::slot(ring, slot));
+                });
+            }
+            let mut to = other;
+            let (batch, passed) = pass_on(&mut function.port, &mut to.port);
+            let rings = function.port.rings().unwrap();
+            assert!(passed <= 10 && (rings.put, rings.waiting_to_box) == (40, 20), "{rings:?}");
+            assert_eq!((rings.taken, function.port.abandon()), (10, 20));
+            drop((function, to));
+            // The batch may still have bytes of the first function.
+            assert!(maker.pool.share(free).is_err());
+            drop(batch);
+            assert!(maker.pool.share(free + 1).is_err());
+            assert_eq!(maker.pool.share(free).unwrap().own.len(), free);
+        }
     });
 }
 

@@ -194,6 +194,7 @@ impl Daemon {
             auto: None,
             dead_after_ms: None,
             places: None,
+            trust_pool: false,
             may_send_to: BTreeSet::new(),
             translation: None,
             container: false,

@@ -5,7 +5,7 @@ use crate::error::MeasureError;
 use boundary::{PlatformKind, Slots};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sandbox::thread::{self, Entry};
-use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, SandboxKind, Settings, Target, Worker};
+use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, Settings, Target, Worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,8 +161,7 @@ impl TestBed {
     /// A packet pool that boxes of this platform can share, if they can.
     pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, MeasureError> {
         Ok(match self.platform {
-            PlatformKind::Vm => Some(PacketPool::new(SandboxKind::Vm)?),
-            PlatformKind::Process => Some(PacketPool::new(SandboxKind::Process)?),
+            PlatformKind::Vm | PlatformKind::Process => Some(PacketPool::new()?),
             PlatformKind::Thread => None,
         })
     }

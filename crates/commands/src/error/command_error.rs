@@ -80,8 +80,6 @@ pub(crate) enum CommandError {
     Starter(protocol::launcher::LauncherError),
     /// The file of tokens can't be used.
     Tokens(daemon::TokensError),
-    /// A service of functions in containers is to share the packet pool of its owner.
-    TrustPool,
     /// An owner can't be the name of a user.
     UserName(api::NameError),
     /// The launcher failed.
@@ -186,7 +184,6 @@ impl CommandError {
             | Self::NoDefaultSocket
             | Self::Folder { .. }
             | Self::Tokens(_)
-            | Self::TrustPool
             | Self::UserName(_)
             | Self::CapturePoint { .. }
             | Self::Port(_)
@@ -262,9 +259,6 @@ impl fmt::Display for CommandError {
             Self::Starter(error) => error.fmt(f),
             Self::Shards(error) => write!(f, "cannot start the threads of shards: {error}"),
             Self::Tokens(error) => error.fmt(f),
-            Self::TrustPool => f.write_str(
-                "--trust-pool is not supported: functions in containers get memory of their own, into which packets are copied",
-            ),
             Self::UserName(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
@@ -341,7 +335,6 @@ impl Error for CommandError {
             | Self::NoElement { .. }
             | Self::NoMatch { .. }
             | Self::NoClass { .. }
-            | Self::TrustPool
             | Self::Undocumented(_) => None,
         }
     }

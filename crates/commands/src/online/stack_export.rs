@@ -43,6 +43,8 @@ struct ServiceEntry {
     container: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places: Option<u16>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    trust_pool: bool,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -241,6 +243,7 @@ fn service_entry(
         dead_after_ms,
         container,
         places,
+        trust_pool,
         may_send_to,
         translation,
     } = definition;
@@ -258,6 +261,7 @@ fn service_entry(
         dead_after,
         container,
         places,
+        trust_pool,
         may_send_to,
         translation,
         owner,
@@ -495,6 +499,7 @@ mod tests {
                 replicas: 3,
                 container: false,
                 places: None,
+                trust_pool: false,
                 auto: "3-5".parse().ok(),
                 dead_after_ms: Some(1500),
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),

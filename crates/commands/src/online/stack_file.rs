@@ -126,6 +126,8 @@ struct ServiceSettings {
     container: bool,
     places: Option<u16>,
     #[serde(default)]
+    trust_pool: bool,
+    #[serde(default)]
     may_send_to: BTreeSet<Destination>,
     translation: Option<Translation>,
 }
@@ -135,9 +137,17 @@ impl TryFrom<toml::Table> for ServiceEntry {
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in
-            ["switch", "faces", "replicas", "dead_after", "container", "places", "may_send_to", "translation"]
-        {
+        for key in [
+            "switch",
+            "faces",
+            "replicas",
+            "dead_after",
+            "container",
+            "places",
+            "trust_pool",
+            "may_send_to",
+            "translation",
+        ] {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
@@ -307,6 +317,7 @@ impl Entries {
                 dead_after_ms: own.dead_after.map(|time| time.0),
                 container: own.container,
                 places: own.places,
+                trust_pool: own.trust_pool,
                 may_send_to: own.may_send_to,
                 translation: own.translation,
             });

@@ -149,6 +149,7 @@ mod tests {
                         replicas: 1,
                         container: false,
                         places: None,
+                        trust_pool: false,
                         auto: "1-4".parse().ok(),
                         dead_after_ms: Some(200),
                         may_send_to: ["port:tap0".parse().unwrap()].into(),

@@ -28,6 +28,7 @@ fn service(name: &str, replicas: u16) -> CreateService {
         replicas,
         container: false,
         places: None,
+        trust_pool: false,
         auto: None,
         dead_after_ms: None,
         may_send_to: ["port:wan".parse().unwrap()].into(),

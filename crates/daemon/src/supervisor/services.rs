@@ -44,9 +44,13 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
         dead_after_ms,
         container,
         places,
+        trust_pool,
         translation,
         ..
     } = &mut request;
+    if *trust_pool && !*container {
+        return Err(ServiceError::TrustPool);
+    }
     if let Some(count) = places
         && (!*container || *count == 0 || *count > MAX_REPLICAS)
     {
@@ -688,6 +692,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         translation: definition.translation.clone(),
         socket: None,
         places: definition.places,
+        trust_pool: definition.trust_pool,
         instances: match definition.container {
             true => found.to_vec(),
             false => stored.instances.iter().map(instance).collect(),
@@ -710,6 +715,7 @@ mod tests {
             auto: None,
             dead_after_ms: None,
             places: None,
+            trust_pool: false,
             may_send_to: BTreeSet::new(),
             translation: None,
         }

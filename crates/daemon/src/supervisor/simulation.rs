@@ -139,6 +139,7 @@ fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
         translation: None,
         container: false,
         places: None,
+        trust_pool: false,
     }
 }
 

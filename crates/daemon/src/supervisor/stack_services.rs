@@ -201,6 +201,7 @@ impl Supervisor {
         let mut found = diff_box((&there.definition.instance, text, files), &wanted.instance);
         for (what, differs) in [
             ("kind", there.definition.container != wanted.container),
+            ("packet pool", there.definition.trust_pool != wanted.trust_pool),
             ("places", there.definition.places != wanted.places),
             ("faces", there.definition.faces != wanted.faces),
             ("destinations", there.definition.may_send_to != wanted.may_send_to),

@@ -112,6 +112,7 @@ impl Supervisor {
             faces: stored.definition.faces,
             dead_after_ms: stored.definition.dead_after_ms,
             places: stored.definition.places,
+            pool: stored.definition.trust_pool.then(|| stored.definition.instance.owner.clone()),
             destinations: stored.definition.may_send_to.iter().cloned().collect::<Vec<Destination>>(),
             // The store may have set a box aside.
             instances: stored

@@ -37,6 +37,7 @@ fn service(replicas: u16) -> CreateService {
         replicas,
         container: false,
         places: None,
+        trust_pool: false,
         may_send_to: Default::default(),
         translation: Some(translation(4, &[])),
         dead_after_ms: None,

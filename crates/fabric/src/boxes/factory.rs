@@ -11,10 +11,10 @@ use crate::error::OperationError;
 use crate::network::Port;
 use crate::processors::{AffinityGuard, Processors};
 use boundary::Slots;
-use model::{CreateBox, ImageDigest, ImageSource};
+use model::{CreateBox, ImageDigest, ImageSource, Owner};
 use sandbox::{
-    CreateError, EventFd, Host, HostSettings, Layer, LoadedImage, PortSettings, Sandbox, SandboxKind,
-    Settings, Snapshot, Target, Worker,
+    CreateError, EventFd, Host, HostSettings, Layer, LoadedImage, PacketPool, PortSettings, Sandbox,
+    SandboxKind, Settings, Snapshot, Target, Worker,
 };
 use std::sync::Arc;
 use switch::driver::BoxPort;
@@ -159,6 +159,11 @@ impl SandboxFactory {
         }
     }
 
+    /// The packet pool of an owner.
+    pub(crate) fn pool(&self, owner: &Owner) -> Result<Arc<PacketPool>, CreateError> {
+        self.pools.of_owner(owner)
+    }
+
     /// Creates a box by its definition, as a copy if there is a snapshot. It signals `wake_event` when it
     /// has packets.
     pub(crate) fn make(
@@ -181,7 +186,7 @@ impl SandboxFactory {
             pairs: self.switch_threads,
             quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
-            pool: self.pools.of(definition, kind)?,
+            pool: self.pools.of(definition)?,
             wake_event: Some(wake_event),
             exit_event: Some(self.exit_event.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))

@@ -85,7 +85,7 @@ impl Connection {
     /// Sends a message, with descriptors that the sender keeps.
     pub(crate) fn send(&self, message: &ToFunction, descriptors: &[BorrowedFd<'_>]) -> Sending {
         let bytes = message.encode();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Sending::Lost;

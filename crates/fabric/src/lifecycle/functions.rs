@@ -276,7 +276,8 @@ impl Watch {
     }
 }
 
-/// Makes a function an instance, and tells it so.
+/// Makes a function an instance, and tells it so. It joins the packet pool of the owner if the service says so and the
+/// pool has room.
 fn register(
     fabric: &Fabric,
     key: &ServiceKey,
@@ -290,31 +291,41 @@ fn register(
     let of = key.clone();
     let service = fabric.network(move |network| network.attached_service(&of));
     let service = service.ok().and_then(Result::ok).ok_or(unavailable)?;
-    let made = FunctionPort::create(service.faces.ports().count(), slots);
+    let pool = service.pool.as_ref().map(|owner| fabric.0.factory.pool(owner));
+    let pool = pool.transpose().map_err(|_| unavailable)?;
+    let join = |buffers| pool.as_ref()?.share(buffers).ok();
+    let made = FunctionPort::create_in(service.faces.ports().count(), slots, join);
     let (ports, ends) = made.map_err(|_| unavailable)?;
     let of = key.clone();
     let instance = fabric.network(move |network| network.attach_function(&of, number, ports));
     let instance = instance.ok().and_then(Result::ok).ok_or(unavailable)?.ok_or(RefusedReason::Full)?;
     let first = ends.layout.ports.first();
     let (buffers, buffers_size) = first.map_or((0, 0), |port| (port.buffers, port.buffers_size));
+    let pool = pool.filter(|_| ends.layout.extent > ends.layout.size);
     let place = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
     let welcome = Welcome {
         instance: instance.clone(),
         service: key.service.clone(),
         slots: slots.count() as u16,
         region: ends.layout.size as u64,
-        buffers: buffers as u64,
+        buffers: if pool.is_some() { 0 } else { buffers as u64 },
         buffer_count: place(buffers_size / boundary::limits::BUFFER_SIZE),
         faces: ends.layout.ports.iter().map(|port| [port.receive, port.transmit].map(place)).collect(),
         destinations: service.destinations.clone(),
     };
-    let descriptors = [ends.memory.as_fd(), ends.doorbell.as_fd()];
+    let mut descriptors = vec![ends.memory.as_fd(), ends.doorbell.as_fd()];
+    descriptors.extend(pool.as_ref().map(|pool| pool.file().as_fd()));
     connection.attached =
         Some(Attached { instance: instance.clone(), destinations: service.destinations, lost_messages: 0 });
     // If it is gone already, reading says so.
     connection.send(&ToFunction::Welcome(welcome), &descriptors);
     let process = connection.process().map_or_else(String::new, |process| format!(" (process {process})"));
-    let message = format!("a function{process} joined service {} as {instance}", key.service);
+    let memory = match (&service.pool, &pool) {
+        (None, _) => "",
+        (Some(_), Some(_)) => " in the packet pool of its owner",
+        (Some(_), None) => " for which the packet pool of its owner has no room, with memory of its own,",
+    };
+    let message = format!("a function{process}{memory} joined service {} as {instance}", key.service);
     fabric.0.note(EventKind::FunctionAttached, &key.service, message);
     Ok(())
 }

@@ -10,7 +10,8 @@ use super::records::{AttachedInstance, NewPort, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::MAX_FUNCTION_SILENCE;
 use model::{
-    AddPort, BoxName, Destination, Faces, Limits, MAX_REPLICAS, PortDriver, PortName, ServiceName, SwitchName,
+    AddPort, BoxName, Destination, Faces, Limits, MAX_REPLICAS, Owner, PortDriver, PortName, ServiceName,
+    SwitchName,
 };
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(crate) struct ServiceKey {
 pub(crate) struct AttachedService {
     pub(crate) faces: Faces,
     pub(crate) destinations: Vec<Destination>,
+    /// The owner whose packet pool it joins.
+    pub(crate) pool: Option<Owner>,
 }
 
 /// Why a function cannot stay.
@@ -64,7 +67,8 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
         let find = |all: &SteeringDefinition| all.services.iter().find(|of| of.name == name).cloned();
         let (old, new) = (find(before), find(definition));
         let is_same = |old: &ServiceDefinition, new: &ServiceDefinition| {
-            (old.faces, &old.destinations, old.places) == (new.faces, &new.destinations, new.places)
+            (old.faces, &old.destinations, old.places, &old.pool)
+                == (new.faces, &new.destinations, new.places, &new.pool)
                 && new.instances.iter().all(|instance| is_own(&instance.name))
         };
         if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_same(old, new)) {
@@ -108,8 +112,8 @@ impl Network {
 
     /// The service that a function attaches itself to.
     pub(crate) fn attached_service(&mut self, key: &ServiceKey) -> Result<AttachedService, OperationError> {
-        let ServiceDefinition { faces, destinations, .. } = self.attached_definition(key)?;
-        Ok(AttachedService { faces, destinations })
+        let ServiceDefinition { faces, destinations, pool, .. } = self.attached_definition(key)?;
+        Ok(AttachedService { faces, destinations, pool })
     }
 
     /// Makes a function an instance of its service, with a port for each face. Returns the name of the instance; `None` if the

@@ -81,7 +81,7 @@ impl Connection {
 
     fn receive_all(&self, flags: RecvFlags) -> Option<(ToFunction, Vec<OwnedFd>)> {
         let mut bytes = [0; MAX_MESSAGE];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let length = loop {
             match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
@@ -112,11 +112,15 @@ impl Connection {
         self.send(&FromFunction::Register { version: VERSION, slots, token: *token }.encode());
         match self.receive_all(RecvFlags::empty()) {
             Some((ToFunction::Welcome(welcome), descriptors)) => {
-                let [memory, doorbell] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
+                let mut descriptors = descriptors.into_iter();
+                let mut next = || descriptors.next();
+                let (memory, doorbell, pool) = (next().unwrap(), next().unwrap(), next().map(File::from));
+                assert!(next().is_none());
                 Ok(FunctionProcess {
                     connection: self,
                     memory: memory.into(),
                     doorbell,
+                    pool,
                     taken: [0; 2],
                     sent: [0; 2],
                     welcome,
@@ -133,6 +137,8 @@ pub(crate) struct FunctionProcess {
     connection: Connection,
     memory: File,
     doorbell: OwnedFd,
+    /// The packet pool, if its buffers are there.
+    pub(crate) pool: Option<File>,
     pub(crate) welcome: Welcome,
     /// Packets that it took and sent at each face.
     taken: [u32; 2],

@@ -52,6 +52,7 @@ fn world() -> World {
         translation: None,
         dead_after_ms: None,
         places: None,
+        pool: None,
     };
     let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
     client.ask(orders::SetSteering { switch: switch.clone(), steering }).expect("a service");

@@ -176,6 +176,7 @@ pub(crate) fn service(
         instances: instances.iter().map(instance).collect(),
         dead_after_ms: None,
         places: None,
+        pool: None,
         translation: None,
     }
 }

@@ -3,7 +3,7 @@
 use ::model::{
     AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
     CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
-    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
+    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, Owner, PacketAccount, PacketPlaces, PortName,
     RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
@@ -254,6 +254,9 @@ pub struct ServiceDefinition {
     /// Functions that may have joined at a time, if their number is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u16>,
+    /// The owner whose packet pool functions join. Absent: each has buffers of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<Owner>,
     /// Set if it is a translator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationDefinition>,

@@ -84,6 +84,7 @@ fn steering() -> SteeringDefinition {
             }],
             dead_after_ms: Some(200),
             places: Some(2),
+            pool: Some("ann".parse().expect("a name")),
             translation: Some(TranslationDefinition {
                 mappings: vec!["tcp 203.0.113.1:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
             }),

@@ -8,7 +8,6 @@ use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::loaded_image::LoadedImage;
 use crate::lock::lock;
 use crate::poll;
-use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
 use crate::process::spawner::{BoxProcess, Reaped, SpawnRequest};
@@ -143,7 +142,7 @@ impl Backend for ProcessBackend {
             mailbox_event: self.mailbox_event.as_fd(),
             wake_event: self.settings.wake_event.as_ref().map(|event| event.as_fd()),
             snapshot: self.snapshot.as_ref().map(AsFd::as_fd),
-            pool: self.region.membership().and_then(Membership::file).map(AsFd::as_fd),
+            pool: self.region.membership().map(|membership| membership.file().as_fd()),
             address_space: self.address_space(),
         };
         let process = self.program.spawner.spawn(&request)?;

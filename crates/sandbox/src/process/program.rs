@@ -44,7 +44,8 @@ pub(crate) fn region_file(size: usize) -> Result<OwnedFd, CreateError> {
     file.set_len(size as u64)
         .map_err(|cause| SystemError { action: "set the size of shared memory", cause })?;
     let file = OwnedFd::from(file);
-    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+    // Without the last one, a process that has the file could forbid others to map it.
+    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)?;
     Ok(file)
 }
 

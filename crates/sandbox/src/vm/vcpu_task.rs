@@ -285,6 +285,13 @@ impl Backend for Arc<VcpuTask> {
         self.slice.store(slice, Ordering::Relaxed);
     }
 
+    fn collapse_pages(&self) {
+        // Its own memory has them from the start, a pool does not.
+        if let Some(membership) = self.region.membership() {
+            membership.collapse();
+        }
+    }
+
     fn private_memory(&self) -> std::io::Result<usize> {
         lock(&self.machine).as_ref().map_or(Ok(0), VirtualMachine::private_memory)
     }

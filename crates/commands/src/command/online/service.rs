@@ -83,7 +83,9 @@ struct Create {
     /// Functions that may have joined the service at a time. Each counts as a box of the owner's quota. Default: 128.
     #[arg(long, value_name = "N", requires = "container", value_parser = clap::value_parser!(u16).range(1..=128))]
     places: Option<u16>,
-    /// Join the packet pool of the owner, to pass packets without copying. Not supported: a mapping can't be revoked.
+    /// Let the functions join the packet pool of their owner: packets between them and boxes with --share-packets are not copied.
+    /// Each function can then read and change all packets in the pool, and this can't be revoked: until the last of these boxes
+    /// and functions has ended, also one that has left still can.
     #[arg(long, requires = "container")]
     trust_pool: bool,
     /// Steering switch of the service. Default: the only one.
@@ -301,9 +303,6 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
 }
 
 fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandError> {
-    if create.trust_pool {
-        return Err(CommandError::TrustPool);
-    }
     if create.container {
         return create_for_functions(create);
     }
@@ -327,6 +326,7 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         dead_after_ms: create.dead_after.map(|time| time.0),
         container: false,
         places: None,
+        trust_pool: false,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
     };
@@ -363,6 +363,7 @@ fn create_for_functions(create: &Create) -> Result<(), CommandError> {
         dead_after_ms: create.dead_after.map(|time| time.0),
         container: true,
         places: create.places,
+        trust_pool: create.trust_pool,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
     };
@@ -408,6 +409,9 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
     }
     if let Some(places) = status.places {
         line("places", places.to_string());
+    }
+    if status.trust_pool {
+        line("packet pool", "shared with the boxes of the owner".into());
     }
     if let Some(limit) = status.dead_after_ms {
         line("dead after", Milliseconds(limit).to_string());

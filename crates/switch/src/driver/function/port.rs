@@ -13,7 +13,8 @@ use crate::driver::boxed::BoxPort;
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use crate::driver::port_slot::PortSlot;
-use boundary::{HostPort, RegionLayout, Slots};
+use crate::silence::Progress;
+use boundary::{HostPort, PoolShare, RegionLayout, SharedMemory, Slots};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub struct FunctionPort {
 /// What the process of a function gets.
 #[derive(Debug)]
 pub struct FunctionEnds {
-    /// The memory file with the region.
+    /// The memory file with the region, without buffers that are in a pool.
     pub memory: OwnedFd,
     /// Its end of the doorbell.
     pub doorbell: OwnedFd,
@@ -90,14 +91,47 @@ impl FunctionPort {
     ///
     /// The kernel has no memory or no descriptors left, or there are more ports than a region can have.
     pub fn create(ports: usize, slots: Slots) -> Result<(Vec<Self>, FunctionEnds), FunctionError> {
-        let layout = RegionLayout::new(&vec![slots; ports])?;
-        let (region, memory) = FunctionRegion::create(layout.size)?;
+        Self::create_in(ports, slots, |_| None)
+    }
+
+    /// Like [`create`](Self::create). `join` is asked for a share of a packet pool with this number of buffers. If it has one, the
+    /// buffers of the function are there, and [`FunctionEnds::memory`] has only its rings.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn create_in(
+        ports: usize,
+        slots: Slots,
+        join: impl FnOnce(usize) -> Option<PoolShare>,
+    ) -> Result<(Vec<Self>, FunctionEnds), FunctionError> {
+        let rings = vec![slots; ports];
+        let own = RegionLayout::new(&rings)?;
+        let share = join(own.buffers());
+        let layout = match &share {
+            Some(share) => RegionLayout::pooled(&rings, 1, share.buffers.size())?,
+            None => own,
+        };
+        let (region, memory) = FunctionRegion::create(layout.size, share)?;
         let (near, far) = UnixStream::pair()?;
         let (region, doorbell) =
             (Arc::new(region), Arc::new(Doorbell { socket: near, closed: AtomicBool::new(false) }));
         let mut all = Vec::new();
         for port in &layout.ports {
-            let host = HostPort::new(&region.mapped(), port, region.clone())?;
+            let host = match &region.share {
+                Some(share) => {
+                    let member = (share.owners.clone(), share.member);
+                    HostPort::pooled(
+                        &region.mapped(),
+                        port,
+                        share.buffers,
+                        member,
+                        &share.own,
+                        region.clone(),
+                    )?
+                }
+                None => HostPort::new(&region.mapped(), port, region.clone())?,
+            };
             let bell = doorbell.clone();
             all.push(BoxPort::new(host, move || bell.ring()));
         }
@@ -133,6 +167,13 @@ impl Driver for FunctionPort {
         }
     }
 
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        match self.is_closed() {
+            true => Ok(Sent { down: true, ..Sent::default() }),
+            false => self.slot.send_split(batch, frames),
+        }
+    }
+
     fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.slot.receive_split(batch)
     }
@@ -145,8 +186,16 @@ impl Driver for FunctionPort {
         self.slot.accepts_split()
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.slot.is_ready()
+    }
+
     fn is_crowded(&mut self) -> bool {
         self.slot.is_crowded()
+    }
+
+    fn progress(&mut self) -> Option<Progress> {
+        self.slot.progress()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
