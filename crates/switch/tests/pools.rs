@@ -367,7 +367,7 @@ fn buffers_of_functions_that_end_return_once() {
         // A box has two ports with two rings of 64 slots.
         let free = MAX_BUFFERS as usize - 4 * 64;
         let mut random = Random::new(15);
-        for round in 0..40 {
+        for round in 0..16 {
             let mut function = Function::join(&maker.pool);
             let other = Function::join(&maker.pool);
             let (start, mut sent, mut there) = (Instant::now(), 0, 0);
