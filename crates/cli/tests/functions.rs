@@ -294,7 +294,12 @@ fn what_a_service_of_functions_has_is_refused_elsewhere() {
     let path = daemon.file("x.click", SINK);
     daemon.check(&["service", "reload", "nf", &path], 2, &["start or stop them instead"]);
     daemon.check(&["service", "create", "x", &path, "--container"], 2, &["cannot be used with"]);
-    daemon.check(&["service", "create", "x", &path, "--trust-pool"], 2, &["--container"]);
+    for (option, message) in [
+        ("--trust-pool", "only the functions of a container service"),
+        ("--places=2", "a container service has 1 to 128"),
+    ] {
+        daemon.check(&["service", "create", "x", &path, option], 2, &[message]);
+    }
     let long = format!("x{}", "y".repeat(55));
     let (code, text) = daemon.run(&["service", "create", &long, "--container"]);
     assert!(code == 2 && text.contains("too long"), "{code} {text}");

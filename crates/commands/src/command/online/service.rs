@@ -325,8 +325,9 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         auto,
         dead_after_ms: create.dead_after.map(|time| time.0),
         container: false,
-        places: None,
-        trust_pool: false,
+        // Options of functions: the daemon says so.
+        places: create.places,
+        trust_pool: create.trust_pool,
         may_send_to: create.may_send_to.iter().cloned().collect(),
         translation: translation(create),
     };
