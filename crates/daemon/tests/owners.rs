@@ -398,6 +398,7 @@ fn a_quota_holds_for_functions_that_join_services() {
         dead_after_ms: None,
         container: true,
         places,
+        trust_pool: false,
         may_send_to: Default::default(),
         translation: None,
     };

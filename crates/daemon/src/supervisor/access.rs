@@ -581,6 +581,7 @@ mod tests {
             dead_after_ms: None,
             container,
             places,
+            trust_pool: false,
             may_send_to: Default::default(),
             translation: None,
         };
