@@ -278,6 +278,7 @@ fn a_function_that_vanishes_loses_only_what_it_has() {
         bed.until("packets wait", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 800);
         let waiting = bed.port("nf-2.0").1 - forwarded[1];
         assert!(waiting > 50, "{waiting}");
+        bed.until("they are shown", |bed| bed.instances(0)[1].waiting == waiting);
         let passed = first.forward(u64::MAX, 0);
         assert_eq!(passed + waiting, 400);
         drop(second);
