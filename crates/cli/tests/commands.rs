@@ -1,13 +1,17 @@
 //! The commands' output and exit codes.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// How many times `bench engine` puts a short chain in a row, as `crates/bench` has it.
 const REPETITIONS: u32 = 9;
+
+/// The time for a process to reach a state.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs the program with arguments and standard input.
 fn clickbox(arguments: &[&str], input: &str) -> Output {
@@ -225,6 +229,43 @@ fn the_driver_ends_like_clicks() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a.received:\n\n");
     let check_header = "c :: CheckIPHeader; Idle -> c -> Discard; DriverManager(stop)";
     check(&["click", "-h", "c.drop_details", "-e", check_header], "", 1, &["no 'c.drop_details' handler"]);
+}
+
+/// The signal reaches one thread; the shards sleep in others.
+#[test]
+fn a_signal_ends_shards_that_sleep() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(["run", "-q", "--shards", "2", "-e", "TimedSource(1000) -> Discard; Script(print ready)"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a process");
+    let mut line = String::new();
+    let output = run.stdout.take().expect("its output");
+    std::io::BufReader::new(output).read_line(&mut line).expect("a line");
+    assert_eq!(line.trim(), "ready");
+    let begin = Instant::now();
+    let sleeps = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+    };
+    while !std::fs::read_dir(format!("/proc/{}/task", run.id())).expect("tasks").flatten().all(sleeps) {
+        assert!(begin.elapsed() < TIMEOUT, "they do not sleep");
+    }
+    let process = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("a signal");
+    let ended = loop {
+        if let Some(status) = run.try_wait().expect("its status") {
+            break Some(status);
+        }
+        if begin.elapsed() > TIMEOUT {
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    // A failed test leaves no process behind.
+    let _ = run.kill();
+    assert!(ended.is_some(), "it goes on");
 }
 
 #[test]

@@ -20,6 +20,9 @@ use super::xdp::XdpInterfaces;
 use super::{bindings, devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
+/// The signals that stop a run.
+const STOP_SIGNALS: [i32; 2] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+
 /// This host, as an unprivileged process sees it.
 pub(crate) struct ProcessEnvironment {
     descriptors: Descriptors,
@@ -39,7 +42,7 @@ impl ProcessEnvironment {
     pub(crate) fn new() -> ProcessEnvironment {
         let interrupted = Arc::new(AtomicBool::new(false));
         let mut stop_handlers = Vec::new();
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        for signal in STOP_SIGNALS {
             // The order matters: at the first signal the flag is not set yet, so the signal only sets it.
             let end = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
             let stop = signal_hook::flag::register(signal, interrupted.clone());
@@ -66,8 +69,12 @@ impl ProcessEnvironment {
     /// Like `new`, for one of several shards.
     pub(crate) fn of_shard(link: ShardLink, others: Option<Box<dyn OtherShards>>) -> ProcessEnvironment {
         let environment = ProcessEnvironment::new();
-        let shard = Some(ShardSupport::new(link, others, &environment.descriptors));
-        ProcessEnvironment { shard, ..environment }
+        let shard = ShardSupport::new(link, others, &environment.descriptors);
+        for signal in STOP_SIGNALS {
+            // Without it, the shard stops when it wakes by itself.
+            environment.stop_handlers.borrow_mut().extend(shard.wake_at(signal).map(|id| (signal, id)));
+        }
+        ProcessEnvironment { shard: Some(shard), ..environment }
     }
 
     /// The shard's first configuration is built and runs.

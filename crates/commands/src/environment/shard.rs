@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{Descriptor, DividedRange, IoError, OtherShards, Reader, Shard, Writer};
 use router::{FilterInstruction, Steering};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::files::{self, ReadProgress};
@@ -27,32 +28,40 @@ pub(crate) struct ShardLink {
 /// Ends the turn of a shard, or its sleep.
 pub(crate) struct Waker {
     is_called: AtomicBool,
-    event: OwnedFd,
+    /// Has bytes from a call on, or from a signal on.
+    pipe: OwnedFd,
+    /// The other end.
+    writer: OwnedFd,
 }
 
 impl Waker {
     pub(crate) fn new() -> std::io::Result<Waker> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Waker { is_called: AtomicBool::new(false), event })
+        let (pipe, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Waker { is_called: AtomicBool::new(false), pipe, writer })
     }
 
     /// Wakes the shard: it then takes what was sent to it before.
     pub(crate) fn wake(&self) {
         self.is_called.store(true, Ordering::Release);
         // It fails only if the shard has been woken very often, and then it wakes up.
-        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.writer, &[1]);
+    }
+
+    /// Wakes the shard when a signal arrives, whichever thread gets it.
+    pub(super) fn wake_at(&self, signal: i32) -> std::io::Result<SigId> {
+        signal_hook::low_level::pipe::register(signal, self.writer.try_clone()?)
     }
 
     /// Whether the shard was woken since the last call.
     pub(crate) fn take(&self) -> bool {
-        let _ = rustix::io::read(&self.event, &mut [0; 8]);
+        while rustix::io::read(&self.pipe, &mut [0; 64]).is_ok_and(|count| count == 64) {}
         self.is_called.swap(false, Ordering::Acquire)
     }
 }
 
 impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
+        self.pipe.as_fd()
     }
 }
 
@@ -81,6 +90,11 @@ impl ShardSupport {
 
     pub(super) fn others(&self) -> Option<&dyn OtherShards> {
         self.others.as_deref()
+    }
+
+    /// As [`Waker::wake_at`].
+    pub(super) fn wake_at(&self, signal: i32) -> std::io::Result<SigId> {
+        self.link.waker.wake_at(signal)
     }
 
     /// The first configuration runs from now on.
