@@ -10,8 +10,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use element::{Descriptor, Device, IoError};
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
@@ -24,13 +22,8 @@ use super::device_parts::{BURST, HEADROOM, device_error};
 use super::files::io_error;
 use crate::screen;
 
-/// The kernel frees the queue of a socket a moment after it was closed: how often, and at which distance, to try again.
-const TRIES: usize = 50;
-const TRY_INTERVAL: Duration = Duration::from_millis(2);
-
-/// Error numbers of Linux.
+/// The error number of Linux for a missing privilege.
 const EPERM: i32 = 1;
-const EBUSY: i32 = 16;
 
 /// Interfaces that cannot be used in this way. That has been said, and all elements of the process use packet sockets.
 static REFUSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -118,17 +111,7 @@ impl XdpInterfaces {
         if let Some(shared) = found.filter(|shared| !shared.interface.borrow().is_gone()) {
             return Ok(shared);
         }
-        let mut tries = 1;
-        let interface = loop {
-            match XdpInterface::open(name) {
-                Err(XdpError::Socket(error)) if error.raw_os_error() == Some(EBUSY) && tries < TRIES => {
-                    tries += 1;
-                    thread::sleep(TRY_INTERVAL);
-                }
-                result => break result?,
-            }
-        };
-        let (interface, receivers) = (RefCell::new(interface), Cell::new(0));
+        let (interface, receivers) = (RefCell::new(XdpInterface::open(name)?), Cell::new(0));
         let shared = Rc::new(Shared { interface, receivers, configuration: Cell::new(0) });
         open.insert(name.into(), Rc::downgrade(&shared));
         Ok(shared)

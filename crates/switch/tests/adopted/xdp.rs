@@ -284,8 +284,10 @@ fn open_for(drivers: usize) -> Option<Vec<AfXdp>> {
     loop {
         match AfXdp::open_descriptors("left", None, drivers) {
             Ok(descriptors) => return Some(AfXdp::divide_descriptors(descriptors, drivers).unwrap()),
-            Err(XdpError::Socket(error)) if error.raw_os_error() == Some(libc::EBUSY) => {
-                assert!(start.elapsed() < TIMEOUT, "the queue stays busy");
+            Err(XdpError::Socket(error) | XdpError::Program(error))
+                if error.raw_os_error() == Some(libc::EBUSY) =>
+            {
+                assert!(start.elapsed() < TIMEOUT, "the device stays busy");
             }
             Err(error) => panic!("{error:?}"),
         }

@@ -17,6 +17,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// How a packet socket watches the device: it makes it promiscuous, and reports when it is down or removed. It receives nothing.
 const WATCH: PacketSocketSettings =
@@ -24,6 +26,10 @@ const WATCH: PacketSocketSettings =
 
 /// The place of the first socket among the descriptors, behind those of the watch, the memory and the link.
 const FIRST_SOCKET: usize = 3;
+
+/// The kernel frees what a device had a moment after its last user closed it: how often, and at which distance, to try again.
+const TRIES: usize = 50;
+const TRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Frames that the kernel takes from the send ring in one call.
 const SEND_BATCH: usize = 32;
@@ -89,6 +95,17 @@ struct Queue {
     reported: Losses,
 }
 
+/// Tries again for a moment while something is busy.
+fn when_free<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..TRIES {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => thread::sleep(TRY_INTERVAL),
+            result => return result,
+        }
+    }
+    attempt()
+}
+
 impl AfXdp {
     /// Opens a device in promiscuous mode. `queues`: how many of its receive queues to use, from the first one on; `None`: all.
     pub fn open(device: &str, queues: Option<u32>) -> Result<Self, XdpError> {
@@ -123,11 +140,12 @@ impl AfXdp {
         let memory = Umem::create(queues as usize, senders).map_err(XdpError::Memory)?;
         let map = SocketMap::create(queues).map_err(XdpError::Program)?;
         // Some drivers can do without copies only if a program is attached.
-        let link = map.attach(index).map_err(XdpError::Program)?;
+        let link = when_free(|| map.attach(index)).map_err(XdpError::Program)?;
         let mut descriptors = vec![watch, memory, link];
         for queue in 0..queues {
             let umem = Umem::map(&descriptors[1], queue as usize, senders).map_err(XdpError::Memory)?;
-            descriptors.push(socket::open(index, queue, &umem).map_err(XdpError::Socket)?);
+            let socket = when_free(|| socket::open(index, queue, &umem)).map_err(XdpError::Socket)?;
+            descriptors.push(socket);
         }
         Ok((descriptors, map))
     }
