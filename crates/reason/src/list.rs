@@ -375,7 +375,7 @@ reasons! {
     TOO_BIG "too_big":
         "The frame is longer than the MTU of its port's tunnel.",
         "Lower the MTU of the senders, or raise that of the interfaces that the tunnel passes.";
-    NO_IP4_ADDRESS "no_ip4_address":
+    UNMAPPED_ADDRESS "unmapped_address":
         "An address of the IPv6 packet stands for no IPv4 address.",
         "Give the translator the PREFIX of the addresses, or translate these with an AddressTranslator first.";
 }

@@ -8,7 +8,7 @@ use super::translation::{Embedding, translate_to4};
 /// Translates IPv6 packets into IPv4 packets, as a stateless translator does (SIIT, RFC 7915).
 ///
 /// Packets begin with their IPv6 header. Its addresses must be IPv4 addresses behind PREFIX (RFC 6052), else the packet is
-/// dropped as `no_ip4_address`. The destination annotation is set to the new destination. ICMPv6 messages become those of
+/// dropped as `unmapped_address`. The destination annotation is set to the new destination. ICMPv6 messages become those of
 /// ICMP, with the packet that an error quotes. Extension headers are left out. Checksums are adapted, so a wrong one stays
 /// wrong. The time to live is the hop limit: use DecIP6HLIM before the element, or DecIPTTL behind it.
 ///
@@ -44,7 +44,7 @@ use super::translation::{Embedding, translate_to4};
     group = "ip",
     shards = "independent",
     see = "ProtocolTranslator46, AddressTranslator",
-    drops = "no_ip_header, bad_length, no_ip4_address, not_rewritable, is_fragment",
+    drops = "no_ip_header, bad_length, unmapped_address, not_rewritable, is_fragment",
     fates = "changed"
 )]
 pub struct ProtocolTranslator64Args {

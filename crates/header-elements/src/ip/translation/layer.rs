@@ -108,7 +108,7 @@ impl Layer {
         if transport.protocol == protocol::ICMP || !are_removable(view.next_header(), extensions) {
             return Err(Reason::NOT_REWRITABLE);
         }
-        let extract = |address| embedding.extract(address).ok_or(Reason::NO_IP4_ADDRESS);
+        let extract = |address| embedding.extract(address).ok_or(Reason::UNMAPPED_ADDRESS);
         let source = (extract(view.source())?, view.source());
         let destination = (extract(view.destination())?, view.destination());
         let is_icmp = transport.protocol == protocol::ICMP6;
