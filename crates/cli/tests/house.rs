@@ -210,7 +210,7 @@ fn files_are_short_and_begin_with_a_module_line() {
 fn box_code_needs_no_operating_system() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("freestanding");
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--manifest-path"])
+        .args(["check", "--quiet", "--manifest-path"])
         .arg(root().join("tests/freestanding/Cargo.toml"))
         .arg("--target-dir")
         .arg(target)

@@ -1,5 +1,5 @@
-//! Links the language, the router, every element and the engine into a library that has no standard library: a second
-//! panic handler would be an error, so building this proves that none of them brings one in.
+//! Puts the language, the router, every element and the engine into a library that has no standard library: a second
+//! panic handler would be an error, so checking this proves that none of them brings one in.
 #![no_std]
 
 extern crate alloc;
