@@ -1,6 +1,6 @@
 //! The commands' output and exit codes.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -235,22 +235,28 @@ fn the_driver_ends_like_clicks() {
 #[test]
 fn a_signal_ends_shards_that_sleep() {
     let mut run = Command::new(env!("CARGO_BIN_EXE_clickbox"))
-        .args(["run", "-q", "--shards", "2", "-e", "TimedSource(1000) -> Discard; Script(print ready)"])
-        .stdout(Stdio::piped())
+        .args(["run", "-q", "--shards", "2", "-e", "TimedSource(1000) -> Discard"])
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("a process");
-    let mut line = String::new();
-    let output = run.stdout.take().expect("its output");
-    std::io::BufReader::new(output).read_line(&mut line).expect("a line");
-    assert_eq!(line.trim(), "ready");
     let begin = Instant::now();
-    let sleeps = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+    let file = |task: &std::fs::DirEntry, name: &str| {
+        std::fs::read_to_string(task.path().join(name)).unwrap_or_default()
     };
-    while !std::fs::read_dir(format!("/proc/{}/task", run.id())).expect("tasks").flatten().all(sleeps) {
+    let is_shard = |task: &std::fs::DirEntry| file(task, "comm").starts_with("shard");
+    let sleeps = |task: &std::fs::DirEntry| {
+        file(task, "stat").rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+    };
+    // They may also wait for each other before they start.
+    let mut seen = 0;
+    while seen < 50 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", run.id())).expect("tasks");
+        let tasks: Vec<_> = tasks.flatten().collect();
+        let all = tasks.iter().filter(|task| is_shard(task)).count() == 2 && tasks.iter().all(sleeps);
+        seen = if all { seen + 1 } else { 0 };
         assert!(begin.elapsed() < TIMEOUT, "they do not sleep");
+        std::thread::sleep(Duration::from_millis(1));
     }
     let process = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("a signal");
