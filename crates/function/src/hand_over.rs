@@ -7,7 +7,7 @@ use element::MAX_FLOW_STATE;
 /// Bytes before those of the function: how long the flow would be remembered without packets, in nanoseconds.
 pub(crate) const HEADER: usize = 8;
 
-/// The state of a flow as bytes, by which an instance that is drained hands it over to another one.
+/// How an instance that is drained hands the state of a flow over to another one: as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOver<S> {
     /// The version of the bytes. Change it with any change of the bytes or their meaning: an instance refuses other versions.

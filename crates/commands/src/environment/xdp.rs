@@ -35,7 +35,7 @@ fn refused() -> MutexGuard<'static, BTreeSet<String>> {
 /// The interfaces that are open.
 #[derive(Default)]
 pub(super) struct XdpInterfaces {
-    open: RefCell<BTreeMap<String, Weak<Shared>>>,
+    open: RefCell<BTreeMap<String, Weak<SharedInterface>>>,
     /// The number of the newest configuration.
     configuration: Cell<u64>,
 }
@@ -49,7 +49,7 @@ fn refuse(name: &str, why: &str) -> Option<Box<dyn Device>> {
 }
 
 /// An interface with all its users.
-struct Shared {
+struct SharedInterface {
     interface: RefCell<XdpInterface>,
     receivers: Cell<usize>,
     /// The configuration of the newest receiver.
@@ -104,7 +104,7 @@ impl XdpInterfaces {
     }
 
     /// The interface, opened unless it is open.
-    fn share(&self, name: &str) -> Result<Rc<Shared>, XdpError> {
+    fn share(&self, name: &str) -> Result<Rc<SharedInterface>, XdpError> {
         let mut open = self.open.borrow_mut();
         let found = open.get(name).and_then(Weak::upgrade);
         // Of an interface that was removed, there may be a new one.
@@ -112,7 +112,7 @@ impl XdpInterfaces {
             return Ok(shared);
         }
         let (interface, receivers) = (RefCell::new(XdpInterface::open(name)?), Cell::new(0));
-        let shared = Rc::new(Shared { interface, receivers, configuration: Cell::new(0) });
+        let shared = Rc::new(SharedInterface { interface, receivers, configuration: Cell::new(0) });
         open.insert(name.into(), Rc::downgrade(&shared));
         Ok(shared)
     }
@@ -120,7 +120,7 @@ impl XdpInterfaces {
 
 /// An element that receives.
 struct Receiver {
-    shared: Rc<Shared>,
+    shared: Rc<SharedInterface>,
     /// Makes the interface promiscuous.
     _promiscuous: Option<OwnedFd>,
     /// Keeps the descriptor registered.
@@ -138,7 +138,7 @@ struct Receiver {
 
 impl Receiver {
     fn join(
-        shared: Rc<Shared>,
+        shared: Rc<SharedInterface>,
         configuration: u64,
         name: &str,
         settings: PacketSocketSettings,
@@ -236,7 +236,7 @@ impl Device for Receiver {
 
 /// An element that sends.
 struct Sender {
-    shared: Rc<Shared>,
+    shared: Rc<SharedInterface>,
     /// Keeps the descriptor registered.
     _registered: Rc<OwnedFd>,
     descriptor: Descriptor,
@@ -245,7 +245,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn join(shared: Rc<Shared>, name: &str, descriptors: &Descriptors) -> Result<Sender, IoError> {
+    fn join(shared: Rc<SharedInterface>, name: &str, descriptors: &Descriptors) -> Result<Sender, IoError> {
         let registered = shared.interface.borrow().outgoing_descriptor();
         let registered = Rc::new(registered.map_err(|error| io_error(&error))?);
         let descriptor = descriptors.register(&registered);

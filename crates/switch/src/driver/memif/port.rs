@@ -13,7 +13,7 @@
 use super::connection::{self, Handshake, MAX_QUEUES, MemifSettings, Rings};
 use super::error::MemifError;
 use super::memory::Discarder;
-use super::queues::{Part, Queues, Shared, watch};
+use super::queues::{Part, Queues, SharedRings, watch};
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now, set_nonblocking};
@@ -32,7 +32,7 @@ const DESCRIPTORS: usize = 2 + MAX_QUEUES as usize;
 /// A port whose other end is the memif interface of another process, or a part of its rings.
 #[derive(Debug)]
 pub struct MemifPort {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRings>,
     /// The rings that this driver has.
     part: Part,
     /// The rings of the peer, as they were when they last changed.
@@ -119,11 +119,11 @@ impl MemifPort {
             ended: None,
             discarder: Discarder::default(),
         };
-        let shared = Arc::new(Shared::new(epoll()?));
+        let shared = Arc::new(SharedRings::new(epoll()?));
         Ok(Self::part(shared, Part { number: 0, drivers: 1 }, Some(control)))
     }
 
-    fn part(shared: Arc<Shared>, part: Part, control: Option<Control>) -> Self {
+    fn part(shared: Arc<SharedRings>, part: Part, control: Option<Control>) -> Self {
         Self { shared, part, queues: None, generation: 0, first: 0, control }
     }
 

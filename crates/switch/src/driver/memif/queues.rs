@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the drivers of a port have in common.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedRings {
     /// What wakes each of them: an epoll instance.
     pub(super) epolls: Vec<OwnedFd>,
     /// The rings of the peer that is connected.
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     failure: Mutex<Option<MemifError>>,
 }
 
-impl Shared {
+impl SharedRings {
     /// For one driver.
     pub(super) fn new(epoll: OwnedFd) -> Self {
         Self {

@@ -27,7 +27,7 @@ pub(super) struct Pairs {
     pairs: Vec<Mutex<Pair>>,
     /// The set of descriptors to wait for of each driver.
     epolls: Vec<OwnedFd>,
-    /// The number of pairs, from the first one on, by which frames can be sent.
+    /// The number of pairs, from the first one on, that can send frames.
     sending: AtomicUsize,
     /// What the peer did wrong at a ring of another driver than the first.
     failure: Mutex<Option<VhostUserError>>,
@@ -187,7 +187,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// The pair by which a part sends. If the peer uses fewer pairs than there are drivers, some share one.
+    /// The pair through which a part sends. If the peer uses fewer pairs than there are drivers, some share one.
     fn sending(&self, part: Part) -> Option<(usize, MutexGuard<'_, Pair>)> {
         let number = part.number.checked_rem(self.sending.load(Ordering::Acquire))?;
         Some((number, self.pair(number)?))
