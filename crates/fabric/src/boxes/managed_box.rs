@@ -94,6 +94,8 @@ pub(crate) struct ManagedBox {
     pub(crate) change: FairLock<()>,
     /// Held while a handler is written, so that writes are recorded in their order.
     pub(crate) writing: FairLock<()>,
+    /// Held while messages are taken from the box and stored, so that they are stored in their order.
+    storing: Mutex<()>,
     inner: Mutex<Inner>,
 }
 
@@ -167,6 +169,7 @@ impl ManagedBox {
             outputs: Outputs::default(),
             change: FairLock::default(),
             writing: FairLock::default(),
+            storing: Mutex::default(),
             inner: Mutex::new(Inner {
                 definition,
                 configurations: Vec::new(),
@@ -203,6 +206,11 @@ impl ManagedBox {
     /// The mutable state. The lock is held briefly, and no other lock is taken while it is held.
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn to take messages from the box and store them. It is taken before any other lock.
+    pub(crate) fn storing(&self) -> MutexGuard<'_, ()> {
+        self.storing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The running instance.

@@ -81,6 +81,7 @@ impl Fabric {
 
     /// Stores the pending messages of an instance of a box. Returns whether there were any.
     pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
+        let _storing = managed.storing();
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
         let mut handlers = Vec::new();
         let mut note = |name: &[u8], event| {
