@@ -29,6 +29,7 @@ mod forward;
 mod huge_pages;
 mod link;
 mod made;
+pub mod name_services;
 mod plan;
 mod port;
 mod port_capture;

@@ -15,7 +15,7 @@ pub(crate) struct MemoryCapture {
     /// The file name that configurations read it by.
     pub(crate) name: &'static str,
     /// Its contents.
-    pub(crate) bytes: &'static [u8],
+    pub(crate) bytes: Rc<[u8]>,
     /// The duration of the replay.
     pub(crate) time: Duration,
     /// The number of completed rounds.
@@ -38,7 +38,7 @@ impl Replay {
     pub(super) fn new(capture: MemoryCapture) -> Replay {
         capture.rounds.set(0);
         let (mut first, mut last) = (None, 0);
-        for record in records(capture.bytes) {
+        for record in records(&capture.bytes) {
             last = record.time_ns;
             first = first.or(Some(last));
         }
@@ -59,7 +59,7 @@ impl Replay {
     fn encode(&mut self, number: u32) {
         self.round.clear();
         self.position = 0;
-        let bytes = self.capture.bytes;
+        let bytes: &[u8] = &self.capture.bytes;
         let Ok(Some(link)) = Parser::new().link_type(&mut &*bytes) else { return };
         let encoder = PcapEncoder::new(link);
         if number == 0 {
@@ -73,7 +73,7 @@ impl Replay {
 }
 
 /// The records of a capture, up to its end or to the first error.
-fn records(bytes: &'static [u8]) -> impl Iterator<Item = Record<'static>> {
+fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     let (mut parser, mut unread) = (Parser::new(), bytes);
     std::iter::from_fn(move || parser.record(&mut unread).ok().flatten())
 }
@@ -118,7 +118,8 @@ mod tests {
         let bytes: &'static [u8] = include_bytes!("../../../../testdata/mix.pcap");
         let rounds = Rc::new(Cell::new(0));
         let time = Duration::from_secs(3600);
-        let mut replay = Replay::new(MemoryCapture { name: "x", bytes, time, rounds: rounds.clone() });
+        let mut replay =
+            Replay::new(MemoryCapture { name: "x", bytes: bytes.into(), time, rounds: rounds.clone() });
         let mut decoder = Decoder::new();
         let (mut round, mut last) = (0, 0);
         while round < 3 {
@@ -144,7 +145,8 @@ mod tests {
     fn a_capture_without_packets_ends_at_once() {
         let bytes: &'static [u8] = &include_bytes!("../../../../testdata/mix.pcap")[..FILE_HEADER_LENGTH];
         let time = Duration::from_secs(3600);
-        let mut replay = Replay::new(MemoryCapture { name: "x", bytes, time, rounds: Rc::default() });
+        let mut replay =
+            Replay::new(MemoryCapture { name: "x", bytes: bytes.into(), time, rounds: Rc::default() });
         let mut into = [0; 100];
         assert_eq!(replay.read(&mut into).ok(), Some(FILE_HEADER_LENGTH));
         assert_eq!(replay.read(&mut into).ok(), Some(0));

@@ -54,6 +54,10 @@ impl Connection {
         };
         let certificates =
             self.certificates.clone().or_else(|| std::env::var_os(CERTIFICATES_VARIABLE).map(PathBuf::from));
-        Ok(Client::new(self.address()?, &Credentials { token, certificates })?)
+        let address = self.address()?;
+        if matches!(address, Address::Tls { .. }) {
+            switch::name_services::limit_to_files_and_dns();
+        }
+        Ok(Client::new(address, &Credentials { token, certificates })?)
     }
 }

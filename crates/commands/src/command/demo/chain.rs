@@ -10,7 +10,7 @@ use api::{
 
 use super::error::DemoError;
 use super::private_daemon::PrivateDaemon;
-use super::sample::CAPTURE;
+use super::sample;
 use crate::error::CommandError;
 
 /// A box: its name, its configuration and the configuration's file name.
@@ -122,7 +122,7 @@ impl Chain {
 
     /// Starts the replay of the capture, `repeat` times at `rate`.
     pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), CommandError> {
-        let path = self.daemon.write("capture.pcap", CAPTURE.1)?;
+        let path = self.daemon.write("capture.pcap", &sample::capture().map_err(DemoError::Capture)?)?;
         let read = Some(path.to_string_lossy().into_owned());
         self.add_port(
             INNER_SWITCH,

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capture::FILE_HEADER_LENGTH;
 use router::{Options, Router, RunEnd};
 
-use super::sample::CAPTURE;
+use super::error::DemoError;
+use super::sample;
 use super::summary::{Row, Summary, SummaryLayout};
 use crate::configuration;
 use crate::environment::{MemoryCapture, ProcessEnvironment};
@@ -51,7 +53,9 @@ pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
     let compiled = configuration::compile(&text, &[], &[]);
     let time = Duration::from_secs_f64(seconds);
     let rounds = Rc::new(Cell::new(0));
-    let capture = MemoryCapture { name: CAPTURE.0, bytes: CAPTURE.1, time, rounds: rounds.clone() };
+    let bytes: Rc<[u8]> = sample::capture().map_err(DemoError::Capture)?.into();
+    let capture_length = bytes.len() as u64;
+    let capture = MemoryCapture { name: sample::NAME, bytes, time, rounds: rounds.clone() };
     let environment = Rc::new(ProcessEnvironment::with(capture));
     let options = Options { seed: Some(1), source: text.text.clone(), ..Options::default() };
     let mut router = match configuration::router(compiled.graph, environment, options) {
@@ -70,7 +74,8 @@ pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
     }
     let started = Instant::now();
     run_router(&mut router, started, time, !json);
-    let summary = summary(&router, started.elapsed(), rounds.get());
+    let replayed = capture_length.saturating_sub(FILE_HEADER_LENGTH as u64) * u64::from(rounds.get());
+    let summary = summary(&router, started.elapsed(), replayed);
     if json {
         output::json(&summary);
     } else {
@@ -98,8 +103,9 @@ fn run_router(router: &mut Router, started: Instant, time: Duration, is_shown: b
     table.clear();
 }
 
-/// The summary: packets received, sent, and dropped by reason.
-fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
+/// The summary: packets received, sent, and dropped by reason. `replayed` is the length of all rounds without file
+/// headers, so their packets and record headers.
+fn summary(router: &Router, elapsed: Duration, replayed: u64) -> Summary {
     let total = count(router, SOURCE);
     let row = |(what, location, packets): (String, String, u64)| Row { what, location, packets };
     let sinks = SINKS
@@ -108,12 +114,10 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     let sent: Vec<Row> = sinks.collect();
     let mut drops = drops(router);
     drops.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
-    // The bytes of the packets: the file without its header and the record headers.
-    let bytes = (CAPTURE.1.len() as u64).saturating_sub(24) * u64::from(rounds);
     Summary {
         seconds: elapsed.as_secs_f64(),
         received_packets: total,
-        received_bytes: bytes.saturating_sub(16 * total),
+        received_bytes: replayed.saturating_sub(16 * total),
         sent_packets: sent.iter().map(|row| row.packets).sum(),
         sent,
         dropped: drops.into_iter().map(row).collect(),

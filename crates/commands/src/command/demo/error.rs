@@ -12,6 +12,8 @@ use api::NameError;
 pub(crate) enum DemoError {
     /// The program of the daemon can't be started.
     Daemon(io::Error),
+    /// The capture in the program can't be decompressed.
+    Capture(io::Error),
     /// The daemon ended before it was ready.
     NotReady,
     /// A name is invalid.
@@ -45,6 +47,7 @@ impl fmt::Display for DemoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
+            Self::Capture(_) => f.write_str("the capture in this program can't be decompressed"),
             Self::NotReady => f.write_str("the daemon did not start"),
             Self::Name(error) => error.fmt(f),
             Self::NoPort { switch, port } => write!(f, "the port {port} of {switch} is gone"),
@@ -66,7 +69,9 @@ impl fmt::Display for DemoError {
 impl Error for DemoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Daemon(error) | Self::Namespace(error) | Self::NoIp(error) => Some(error),
+            Self::Daemon(error) | Self::Capture(error) | Self::Namespace(error) | Self::NoIp(error) => {
+                Some(error)
+            }
             // The message is the cause's.
             Self::Name(error) => error.source(),
             Self::NotReady

@@ -1,5 +1,18 @@
 //! The capture that both demonstrations play.
 
-/// Its name in configurations, and its bytes.
-pub(super) const CAPTURE: (&str, &[u8]) =
-    ("testdata/mix.pcap", include_bytes!("../../../../../testdata/mix.pcap"));
+use std::io::{self, Read};
+
+use flate2::read::GzDecoder;
+
+/// Its name in configurations.
+pub(super) const NAME: &str = "testdata/mix.pcap";
+
+/// Its bytes, compressed: they are 17 times as long.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mix.pcap.gz"));
+
+/// Its bytes.
+pub(super) fn capture() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(COMPRESSED).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

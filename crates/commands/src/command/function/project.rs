@@ -218,7 +218,8 @@ impl Project {
     pub(super) fn isolate(&self, cargo: &mut Command) {
         // The flags of the project's configuration are kept.
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+        let home =
+            home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))).unwrap_or_default();
         let flags = [&self.folder, &home].map(|from| format!("--remap-path-prefix={}/=", from.display()));
         cargo.arg("--config").arg(format!("build.rustflags={flags:?}"));
         // They would replace the flags without which an image is none.

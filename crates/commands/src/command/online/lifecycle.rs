@@ -13,6 +13,7 @@ use crate::output;
 
 /// The commands.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Start boxes.
     #[command(after_help = "Example: clickbox start fw")]
