@@ -47,8 +47,9 @@ pub use leases::{BoxRegion, BufferLeases};
 pub use mailbox::{
     ChannelError, Diagnostic, DiscardedPackets, Event, FlowExport, FlowList, FlowPosition, Frame,
     FrameReader, FrameWriter, Inbox, LostPackets, Message, MessageKind, Outbox, PacketAccount, PacketFates,
-    PortStats, RefusedState, RefusedWrite, Reply, Request, Severity, StateRecord, StateTuple, Stats,
-    WaitingPackets, WriteEffect, Written, decode_groups, decode_states, encode_groups, encode_states,
+    PortStats, RefusedState, RefusedWrite, Reply, Request, Severity, SpreadRange, StateRecord, StateTuple,
+    Stats, WaitingPackets, WriteEffect, Written, decode_answers, decode_groups, decode_states,
+    encode_answers, encode_groups, encode_states,
 };
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};
 pub use owners::{BufferOwners, PoolMember, PoolShare};

@@ -9,6 +9,13 @@ pub const MAX_PAIRS: usize = 8;
 /// Ring pairs of all ports of a box: as many as a boot page describes.
 pub const MAX_BOX_PAIRS: usize = 64;
 
+/// Boxes that run one configuration together. A host sends each packet that all of them need once for each, so more would
+/// multiply the work that one packet causes.
+pub const MAX_CORES: usize = 16;
+
+/// Ranges of translators in one reply: each is compared with every packet to the box.
+pub const MAX_SPREAD_RANGES: usize = 64;
+
 /// Minimum slots of a ring: with fewer, batching the publication is not worthwhile.
 pub const MIN_SLOTS: u32 = 64;
 

@@ -5,7 +5,7 @@ use core::fmt;
 
 /// Version of everything in this crate that both sides must agree on. Any change of a layout or of a message requires a
 /// new version.
-pub const PROTOCOL: u32 = 12;
+pub const PROTOCOL: u32 = 13;
 
 /// Name of the ELF note, including its terminating zero.
 pub const NOTE_NAME: &[u8; 9] = b"Clickbox\0";

@@ -145,6 +145,10 @@ pub enum RequestError {
     DuplicateBox(BoxName),
     /// The image of a box is an upload, which was not read.
     ImageUpload,
+    /// A box with several cores would be at a pipe.
+    CoresAtPipe,
+    /// The instances of a service would have several cores.
+    CoresOfService(ServiceName),
     /// The request would remove the main configuration.
     RemoveMain,
     /// The path of a capture file is relative.
@@ -490,6 +494,15 @@ impl fmt::Display for RequestError {
             Self::NoAccount(subject) => {
                 write!(f, "{subject} has no account: name a box, a switch, a service or a stack")
             }
+            Self::CoresAtPipe => {
+                f.write_str("a box with several cores can't be at a pipe: attach its ports to switches")
+            }
+            Self::CoresOfService(service) => {
+                write!(
+                    f,
+                    "the instances of service {service} can't have several cores: give it more replicas"
+                )
+            }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
             Self::Tunnel(error) => error.fmt(f),
         }
@@ -639,6 +652,7 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::NotSteering(_)
         | FabricError::Flow(_)
         | FabricError::Image(_)
+        | FabricError::Cores(..)
         | FabricError::Unsupported
         | FabricError::Device(_)
         | FabricError::Create(CreateFailure::NoKvm, _) => ErrorCode::Refused,

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::Ipv4Addr;
 
+use packet::steering::DividedRange;
 use packet::{Batch, Pool, Timestamp};
 
 use crate::error::HandlerError;
-use crate::shard::DividedRange;
 
 /// A handle that can be watched for readiness: a number assigned by the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -331,7 +331,7 @@ pub trait Environment {
     }
     /// Announces a new configuration. It may replace the running one, and then opens the same devices in parallel.
     fn prepare(&self) {}
-    /// Spreads the packets of a range of addresses or ports over the shards, as [`Shard::owner`](crate::Shard::owner) says.
+    /// Spreads the packets of a range of addresses or ports over the shards, as [`owner`](packet::steering::owner) says.
     fn divide(&self, _range: DividedRange) -> Result<(), IoError> {
         Err(IoError::Unsupported("translation in several shards"))
     }

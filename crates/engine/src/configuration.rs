@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
-use router::{Options, Router, Swap};
+use router::{Options, Router, Successor, Swap};
 
 /// A running configuration.
 pub(crate) struct Configuration {
@@ -74,7 +74,17 @@ impl Configuration {
             return Err(compiled.diagnostics);
         }
         let source = text.to_string();
-        let options = Options { stop_when_idle: false, report_writes: true, source, ..Options::default() };
+        let shard = context.shard.get();
+        // With several shards, the host replaces the configuration in all of them.
+        let allow_reconfigure = shard.count == 1;
+        let options = Options {
+            stop_when_idle: false,
+            report_writes: true,
+            source,
+            shard,
+            allow_reconfigure,
+            ..Options::default()
+        };
         let before = context.pool.packets();
         let router =
             Router::with_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;
@@ -112,6 +122,22 @@ impl Configuration {
             let mut warnings = core::mem::take(&mut long.warnings);
             warnings.extend_from_slice(self.router.warnings());
             warnings
+        }))
+    }
+
+    /// Continues to prepare what replaces the text. Returns it with the warnings when it can take over.
+    pub(crate) fn continue_to_stage(
+        &mut self,
+        context: &BoxContext,
+        long: &mut LongSwap,
+    ) -> Option<Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic>>> {
+        let before = context.pool.packets();
+        let result = self.router.continue_to_stage(&mut long.swap);
+        self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);
+        Some(result?.map(|(successor, found)| {
+            let mut warnings = core::mem::take(&mut long.warnings);
+            warnings.extend(found);
+            (successor, warnings)
         }))
     }
 

@@ -7,12 +7,14 @@ use crate::events::Events;
 use crate::limits::{DEFAULT_POOL_PACKETS, MIN_POOL_PACKETS, POOL_BYTES_PER_PACKET};
 use crate::port::Port;
 use crate::quota::Quota;
+use crate::spread::Spread;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use boundary::{BootInfo, BufferLeases, CorruptIndex, Mapped, Platform, StatusPage};
 use core::cell::{Cell, RefCell};
+use element::Shard;
 use packet::{Pool, Timestamp};
 use router::Registry;
 
@@ -31,6 +33,10 @@ pub(crate) struct BoxContext {
     pub(crate) destinations: RefCell<Vec<String>>,
     /// Variables of configurations that the host defines.
     pub(crate) parameters: RefCell<Vec<(String, String)>>,
+    /// Which of the boxes it is that run one configuration together.
+    pub(crate) shard: Cell<Shard>,
+    /// How packets are spread over these.
+    pub(crate) spread: RefCell<Spread>,
     /// The packets of all configurations.
     pub(crate) pool: Pool,
     /// Four random words, and the number of seeds derived from them.
@@ -71,6 +77,8 @@ impl BoxContext {
             events: RefCell::new(events),
             destinations: RefCell::default(),
             parameters: RefCell::default(),
+            shard: Cell::new(Shard::ONLY),
+            spread: RefCell::default(),
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             quota: Quota::new(status),

@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::events::Events;
 use crate::own_writes::OwnWriteReports;
 use crate::prepared_writes::PreparedWrites;
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ use boundary::{
     BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
     StatusPage, control,
 };
-use router::{Account, LongWrite, Registry};
+use router::{Account, LongWrite, Registry, Successor};
 
 /// The program of a box.
 pub struct Engine {
@@ -29,6 +30,8 @@ pub struct Engine {
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
     pub(crate) prepared: PreparedWrites,
+    /// A configuration that can take over.
+    pub(crate) staged: Option<Staged>,
     /// A request that goes on in steps.
     pub(crate) long_request: Option<LongRequest>,
     pub(crate) own_writes: OwnWriteReports,
@@ -57,6 +60,16 @@ pub(crate) enum LongWork {
     Write(LongWrite),
     /// The replacement of a configuration.
     Swap(LongSwap),
+    /// The preparation of a replacement.
+    Stage(LongSwap),
+}
+
+/// A configuration that was prepared.
+pub(crate) enum Staged {
+    /// One with a new name.
+    New(Box<Configuration>),
+    /// One that takes over from that of this name.
+    Successor(String, Successor),
 }
 
 impl Engine {
@@ -85,6 +98,7 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             prepared: PreparedWrites::default(),
+            staged: None,
             long_request: None,
             own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),

@@ -4,12 +4,16 @@ use crate::context::BoxContext;
 use crate::device;
 use crate::files::{self, LogWriter, OutputFile};
 use crate::limits::{MAX_RULE_MEMORY, RULE_MEMORY_HEAP_SHARE};
+use crate::spread::UnreachableShards;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use element::{Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Reader, Writer};
+use element::{
+    Descriptor, Device, DeviceRequest, DividedRange, Environment, Interface, IoError, OtherShards, Reader,
+    Writer,
+};
 use packet::Timestamp;
 
 /// The environment of one configuration.
@@ -43,11 +47,23 @@ impl Environment for BoxEnvironment {
         self.router_number.set(self.router_number.get() + 1);
     }
 
+    fn others(&self) -> Option<&dyn OtherShards> {
+        let shard = self.context.shard.get();
+        (shard.count > 1 && shard.index == 0).then_some(&UnreachableShards)
+    }
+
+    fn divide(&self, range: DividedRange) -> Result<(), IoError> {
+        self.context.spread.borrow_mut().divide(range)
+    }
+
     fn console(&self, text: &str) {
         self.context.events.borrow_mut().log(&self.name, text, self.context.steady());
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        if self.context.shard.get().count > 1 {
+            return Err(IoError::Unsupported("reading files in a box with several cores"));
+        }
         files::open(&self.context.files.borrow(), path)
     }
 

@@ -40,6 +40,7 @@ mod port;
 mod prepared_writes;
 mod quota;
 mod serve;
+mod spread;
 
 pub use crash_context::CrashContext;
 pub use engine::Engine;

@@ -2,19 +2,22 @@
 
 use crate::configuration::{Configuration, compile, file, with_options};
 use crate::diagnostics;
-use crate::engine::{Engine, LongRequest, LongWork};
+use crate::engine::{Engine, LongRequest, LongWork, Staged};
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
 use crate::flow_states;
 use crate::own_writes::for_mailbox;
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use boundary::limits::MAX_PREPARED_WRITES;
-use boundary::{DecodeError, Event, Message, RefusedWrite, Reply, Request, Stats};
+use boundary::limits::{MAX_CORES, MAX_PREPARED_WRITES};
+use boundary::{
+    DecodeError, Event, Message, RefusedWrite, Reply, Request, SpreadRange, Stats, decode_answers,
+};
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
-use element::{HandlerError, Reason};
+use element::{HandlerError, Reason, Shard};
 use router::BegunWrite;
 
 /// Why a request failed.
@@ -27,6 +30,10 @@ enum RequestError {
     NotText,
     /// No further write can be prepared.
     TooManyPrepared,
+    /// It cannot become this shard.
+    Shard,
+    /// No configuration is prepared.
+    NothingStaged,
     /// The text can't give an element other arguments.
     Rewrite(RewriteError),
     /// A handler can't be called, or rejected the call.
@@ -44,9 +51,13 @@ impl RequestError {
             | Self::Handler(HandlerError::NoElement(_) | HandlerError::NoHandler(_)) => {
                 Reply::Missing(self.to_string().as_bytes()).encode(number)
             }
-            Self::Decode(_) | Self::NotText | Self::TooManyPrepared | Self::Rewrite(_) | Self::Handler(_) => {
-                Reply::Failed(self.to_string().as_bytes()).encode(number)
-            }
+            Self::Decode(_)
+            | Self::NotText
+            | Self::TooManyPrepared
+            | Self::Shard
+            | Self::NothingStaged
+            | Self::Rewrite(_)
+            | Self::Handler(_) => Reply::Failed(self.to_string().as_bytes()).encode(number),
         }
     }
 }
@@ -63,6 +74,8 @@ impl fmt::Display for RequestError {
             Self::TooManyPrepared => {
                 write!(f, "at most {MAX_PREPARED_WRITES} writes wait for an installation")
             }
+            Self::Shard => f.write_str("the box runs a configuration, or the shard does not exist"),
+            Self::NothingStaged => f.write_str("no configuration was prepared"),
             Self::Rewrite(error) => error.fmt(f),
             Self::Handler(error) => error.fmt(f),
             Self::Rejected(_) => f.write_str("the configuration was rejected"),
@@ -152,6 +165,13 @@ impl Engine {
                 }
                 Some(warnings.map_err(rejected(name)).map(|warnings| self.installed(name, &warnings)))
             }
+            LongWork::Stage(swap) => {
+                let staged = configuration.continue_to_stage(&self.context, swap)?;
+                Some(staged.map_err(rejected(name)).map(|(successor, warnings)| {
+                    self.staged = Some(Staged::Successor(name.clone(), successor));
+                    boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name)))
+                }))
+            }
         }
     }
 
@@ -171,6 +191,28 @@ impl Engine {
         let answer = match Request::decode(&message).map_err(RequestError::Decode)? {
             Request::Install { name, configuration } => {
                 return self.install(message.number, name, self.or_default(configuration));
+            }
+            Request::Stage { name, configuration } => {
+                return self.stage(message.number, name, self.or_default(configuration));
+            }
+            Request::Commit => self.commit(),
+            Request::Abort => {
+                self.staged = None;
+                Ok(Vec::new())
+            }
+            Request::Shard { index, count } => {
+                if !self.configurations.is_empty() || index >= count || count as usize > MAX_CORES {
+                    return Err(RequestError::Shard);
+                }
+                self.context.shard.set(Shard { index, count });
+                Ok(Vec::new())
+            }
+            Request::Ranges => Ok(SpreadRange::encode(&self.context.spread.borrow_mut().fix())),
+            Request::Merge { name, handler, answers } => {
+                let answers = decode_answers(answers).map_err(RequestError::Decode)?;
+                let merge = self.configuration(name)?.router.merge(handler)?;
+                let answers: Vec<String> = answers.into_iter().map(String::from).collect();
+                Ok(merge.answer(&answers).into_bytes())
             }
             Request::Destinations { names } => {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
@@ -266,6 +308,45 @@ impl Engine {
         answer.transpose()
     }
 
+    /// Prepares a configuration, or begins to. Returns nothing if that goes on in steps; then the reply follows later.
+    #[cold]
+    fn stage(&mut self, number: u32, name: &str, text: &str) -> Result<Option<Vec<u8>>, RequestError> {
+        self.staged = None;
+        let running = self.configurations.iter().find(|configuration| configuration.name == name);
+        let Some(running) = running else {
+            let made = Configuration::new(&self.context, name, text);
+            let (made, warnings) = made.map_err(rejected(name))?;
+            self.staged = Some(Staged::New(Box::new(made)));
+            return Ok(Some(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name)))));
+        };
+        let work = LongWork::Stage(running.begin_swap(&self.context, text).map_err(rejected(name))?);
+        self.long_request = Some(LongRequest { number, name: name.into(), work });
+        Ok(None)
+    }
+
+    /// Lets the prepared configuration take over.
+    #[cold]
+    fn commit(&mut self) -> Result<Vec<u8>, RequestError> {
+        let name = match self.staged.take() {
+            None => return Err(RequestError::NothingStaged),
+            Some(Staged::New(made)) => {
+                let name = made.name.clone();
+                self.configurations.push(*made);
+                name
+            }
+            Some(Staged::Successor(name, successor)) => {
+                let configuration = self.configuration(&name)?;
+                configuration.router.switch(successor);
+                if configuration.router.forget_own_writes() {
+                    self.context.events.borrow_mut().send(&Event::OwnWritesGone { name: name.as_bytes() });
+                }
+                name
+            }
+        };
+        self.installed(&name, &[]);
+        Ok(Vec::new())
+    }
+
     /// Does what follows an installation. Returns the answer.
     fn installed(&mut self, name: &str, warnings: &[Diagnostic]) -> Vec<u8> {
         if let Some(installed) = self.configurations.iter_mut().find(|installed| installed.name == name) {
@@ -278,8 +359,9 @@ impl Engine {
     #[cold]
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.context, file(""), text);
-        let found =
-            router::check(compiled, self.context.registry, Rc::new(BoxEnvironment::new(&self.context, "")));
+        let environment = Rc::new(BoxEnvironment::new(&self.context, ""));
+        let shard = self.context.shard.get();
+        let found = router::check_for_shard(compiled, self.context.registry, environment, shard);
         boundary::Diagnostic::encode(&diagnostics::for_mailbox(&found, file("")))
     }
 

@@ -110,6 +110,10 @@ pub(crate) enum PortError {
     NoDevice,
     /// The box's name is too long for a port of a switch.
     LongBoxName(BoxName),
+    /// A box with several cores can't be at a pipe.
+    CoresAtPipe(BoxName),
+    /// A box with several cores can't be at a steering switch.
+    CoresAtSteering(BoxName, SwitchName),
     /// The descriptors are none of the driver's.
     Device(Box<dyn Error + Send + Sync>),
 }
@@ -197,6 +201,13 @@ impl From<&OperationError> for FabricError {
                 PortError::Malformed(what) => Self::Flow((*what).to_string()),
                 PortError::NoDevice => Self::NoDevice,
                 PortError::LongBoxName(name) => Self::LongBoxName(name.clone()),
+                PortError::CoresAtPipe(name) => {
+                    Self::Cores(name.clone(), "its ports can't be at pipes".into())
+                }
+                PortError::CoresAtSteering(name, switch) => Self::Cores(
+                    name.clone(),
+                    format!("its ports can't be at {switch}, a switch of the mode `steering`"),
+                ),
                 PortError::Device(_) => Self::Device(with_causes(error)),
             },
             OperationError::Limit(what, limit) => Self::Limit(what.to_string(), *limit as u64),

@@ -1,7 +1,9 @@
 //! Images that a daemon gives to a fabric, as if a stranger had.
 
 use fabric::{Fabric, Settings, serve};
-use model::{BoxName, ConfigurationName, CreateBox, ImageDigest, ImageSource, Sandbox, Size, Time};
+use model::{
+    BoxName, ConfigurationName, CoreCount, CreateBox, ImageDigest, ImageSource, Sandbox, Size, Time,
+};
 use protocol::fabric::{
     Asked, CheckOutcome, Client, Configuration, ConfigurationVersion, CreateFailure, FabricError, orders,
 };
@@ -70,7 +72,13 @@ fn an_image_is_kept_as_long_as_a_box_names_it() {
     client.ask(orders::LoadImage { image: digest(1), bytes: 0 }).unwrap();
     // Its configurations are checked by it, and others by the built-in one.
     let check = |image: Option<ImageDigest>| {
-        let order = orders::Check { configuration: configuration("mirror"), ports: 0, limits: None, image };
+        let order = orders::Check {
+            configuration: configuration("mirror"),
+            ports: 0,
+            limits: None,
+            image,
+            cores: CoreCount::default(),
+        };
         client.ask(order)
     };
     let found = |image: Option<ImageDigest>| match check(image) {

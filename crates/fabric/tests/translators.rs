@@ -1,5 +1,7 @@
 //! Replicas of translators on a fabric, with boxes that run configurations.
 
+#[path = "translators/cores.rs"]
+mod cores;
 mod support;
 
 use model::{

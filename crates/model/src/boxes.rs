@@ -12,7 +12,7 @@ use crate::image::{ImageDigest, ImageSource};
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
 use crate::path::Attachment;
-use crate::size::{Cores, Ring, Size, Weight};
+use crate::size::{CoreCount, Cores, Ring, Size, Weight};
 use crate::switches::Limits;
 use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
@@ -79,6 +79,10 @@ pub struct CreateBox {
     /// The ports, at most 16. Port N is `FromDevice(N)` and `ToDevice(N)` in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortRequest>,
+    /// The number of engines that run the configuration together, each with a part of the flows and in a sandbox with a memory
+    /// of its own. More than one is refused if an element of the configuration needs the packets of all flows.
+    #[serde(default, skip_serializing_if = "CoreCount::is_one")]
+    pub cores: CoreCount,
     /// The share of CPU time when boxes compete.
     #[serde(default)]
     pub cpu_weight: Weight,
@@ -125,6 +129,7 @@ impl CreateBox {
             memory: default_memory(),
             ring: Ring::default(),
             ports: Vec::new(),
+            cores: CoreCount::default(),
             cpu_weight: Weight::default(),
             cpu_limit: None,
             dedicated: false,
@@ -229,6 +234,12 @@ pub struct BoxStatus {
     pub memory: Size,
     /// The number of slots in each ring.
     pub ring: Ring,
+    /// The number of engines that run the configuration together.
+    #[serde(default)]
+    pub cores: CoreCount,
+    /// The CPU time of each core in nanoseconds, since the last start. Empty while the box does not run, or has one core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_ns: Vec<u64>,
     /// The share of CPU time when boxes compete.
     pub cpu_weight: Weight,
     /// The maximum CPU time.

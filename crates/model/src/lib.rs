@@ -79,8 +79,8 @@ pub use services::{
     MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
 };
 pub use size::{
-    Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu, TunnelMtuError, UdpPort, UdpPortError,
-    Vni, VniError, Weight, WeightError,
+    CoreCount, CoreCountError, Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu,
+    TunnelMtuError, UdpPort, UdpPortError, Vni, VniError, Weight, WeightError,
 };
 pub use stack::{
     ApplyQuery, Change, ChangeAction, Changes, Drift, ExternalSwitch, RemoveQuery, Stack, StackStatus,

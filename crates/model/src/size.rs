@@ -184,6 +184,24 @@ bounded!(
 );
 
 bounded!(
+    CoreCount, CoreCountError, 1u32, 16u32, 1, cores: true,
+    "The number of engines that run the configuration of a box, each on a core of its own: 1 to 16.",
+    "a box has 1 to 16 cores"
+);
+
+impl CoreCount {
+    /// Whether it is 1.
+    pub fn is_one(&self) -> bool {
+        self.0 == 1
+    }
+
+    /// The number.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+bounded!(
     Vni, VniError, 0u32, 0xff_ffffu32, 0, number: true,
     "The number of a virtual network (VNI): 24 bits.",
     "a VNI is a number from 0 to 16777215"

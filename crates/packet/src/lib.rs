@@ -27,6 +27,7 @@ mod prefetch;
 pub mod services;
 mod simd;
 mod slot;
+pub mod steering;
 mod time;
 pub mod view;
 

@@ -8,12 +8,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use click_lang::{Compiled, Diagnostic, Element, Graph, Location, Severity, in_parts, limited};
-use element::{Environment, Message};
+use element::{Environment, Message, Shard};
 
 use crate::diagnostics::named;
 use crate::hookup::{Hookup, hook_up_all};
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::sharding;
 use crate::state::RouterState;
 use crate::steps::complete;
 
@@ -22,6 +23,16 @@ use crate::steps::complete;
 /// Elements are created but not initialised, so no file or device is opened. If errors
 /// kept parts of the text out of the graph, the problems of its ports and connections are marked as consequences.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+    check_for_shard(compiled, registry, environment, Shard::ONLY)
+}
+
+/// Checks a configuration like [`check`], for one of several shards: also finds the elements that can't run in them.
+pub fn check_for_shard(
+    compiled: Compiled,
+    registry: Registry,
+    environment: Rc<dyn Environment>,
+    shard: Shard,
+) -> Vec<Diagnostic> {
     let known = CompilerErrors {
         is_partial: compiled.is_partial,
         probably_meant: sorting::collect(compiled.probably_meant.iter().map(key)),
@@ -36,7 +47,7 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
     let undeclared = found.iter().filter_map(|known| known.message.strip_prefix("undeclared element "));
     messages.extend(undeclared.map(|name| format!("unknown element class {name}")));
     let mut seen = BTreeSet::new();
-    for mut problem in in_parts(check_graph(compiled.graph, &known, registry, environment)) {
+    for mut problem in in_parts(check_graph(compiled.graph, &known, registry, (environment, shard))) {
         problem.is_consequence |=
             problem.location.as_ref().is_some_and(|location| known.is_misread(location));
         let is_reported = position(&problem).is_some_and(|position| error_positions.contains(&position));
@@ -95,18 +106,20 @@ fn check_graph(
     mut graph: Graph,
     known: &CompilerErrors,
     registry: Registry,
-    environment: Rc<dyn Environment>,
+    (environment, shard): (Rc<dyn Environment>, Shard),
 ) -> Vec<Diagnostic> {
+    let options = Options { shard, ..Options::default() };
     let mut problems = registry.name_classes(&mut graph);
     let named = problems.len();
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
+    sharding::check(&graph, &hookup, &options, &mut problems);
     for problem in problems.iter_mut().skip(named) {
         let is_meant =
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;
     }
-    let mut state = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
+    let mut state = RouterState::assemble(graph, registry, environment, options, None, hookup);
     problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems
 }

@@ -3,10 +3,9 @@
 use alloc::vec::Vec;
 
 use element::{DividedRange, Shard};
-
-use crate::steering::{
-    ARP, ARP_REPLY, ICMP_ERRORS, ICMP6_ERRORS, MAX_TAGS, Mix, NEIGHBOUR_ADVERTISEMENT, NEIGHBOUR_DISCOVERY,
-    SUM_MIX, Steering, TAGS, WORD_MIX,
+use packet::steering::{
+    ARP, ARP_REPLY, ICMP_ERRORS, ICMP6_ERRORS, IP4, IP6, MAX_TAGS, Mix, NEIGHBOUR_ADVERTISEMENT,
+    NEIGHBOUR_DISCOVERY, SUM_MIX, Steering, TAGS, WORD_MIX,
 };
 
 /// An instruction of classic BPF: `struct sock_filter`.
@@ -169,148 +168,146 @@ struct Ends {
     spread: Label,
 }
 
-impl Steering {
-    /// The program that accepts the Ethernet frames of a shard, and those that all get.
-    pub fn filter(&self, shard: u32) -> Vec<FilterInstruction> {
-        let mut program = Program::default();
-        let p = &mut program;
-        let [accept, reject, first, spread] = [(); 4].map(|()| p.label());
-        let ends = Ends { accept, reject, first, spread };
-        p.store(TAG, 0);
-        for _ in 0..MAX_TAGS {
-            p.need(TAG, 14, first);
-            p.load(HALF, TAG, 12);
-            let [tagged, next] = [(); 2].map(|()| p.label());
-            TAGS.iter().for_each(|tag| p.when(IF_EQUAL, u32::from(*tag), tagged));
-            p.jump(next);
-            p.place(tagged);
-            p.add(LOAD_MEMORY, TAG);
-            p.add(ADD, 4);
-            p.add(STORE, TAG);
-            p.place(next);
-        }
-        let [ip, arp, ip4, ip6] = [(); 4].map(|()| p.label());
+/// The program that accepts the Ethernet frames of a shard, and those that all get.
+pub fn steering_filter(steering: &Steering, shard: u32) -> Vec<FilterInstruction> {
+    let mut program = Program::default();
+    let p = &mut program;
+    let [accept, reject, first, spread] = [(); 4].map(|()| p.label());
+    let ends = Ends { accept, reject, first, spread };
+    p.store(TAG, 0);
+    for _ in 0..MAX_TAGS {
         p.need(TAG, 14, first);
         p.load(HALF, TAG, 12);
-        p.when(IF_EQUAL, u32::from(crate::steering::IP4), ip);
-        p.when(IF_EQUAL, u32::from(crate::steering::IP6), ip);
-        p.when(IF_EQUAL, u32::from(ARP), arp);
-        p.jump(first);
-        p.place(arp);
-        p.need(TAG, 22, first);
-        p.load(HALF, TAG, 20);
-        p.when(IF_EQUAL, u32::from(ARP_REPLY), accept);
-        p.jump(first);
-        p.place(ip);
+        let [tagged, next] = [(); 2].map(|()| p.label());
+        TAGS.iter().for_each(|tag| p.when(IF_EQUAL, u32::from(*tag), tagged));
+        p.jump(next);
+        p.place(tagged);
         p.add(LOAD_MEMORY, TAG);
-        p.add(ADD, 14);
-        p.add(STORE, IP);
-        p.store(SUM, 0);
-        p.need(IP, 1, first);
-        p.load(BYTE, IP, 0);
-        p.add(SHIFT_RIGHT, 4);
-        p.when(IF_EQUAL, 4, ip4);
-        p.when(IF_EQUAL, 6, ip6);
-        p.jump(first);
-        p.place(ip4);
-        let inner = p.label();
-        self.ip4(p, shard, ends, Some(inner));
-        p.place(inner);
-        self.ip4(p, shard, ends, None);
-        p.place(ip6);
-        let inner = p.label();
-        ip6_part(p, ends, Some(inner));
-        p.place(inner);
-        ip6_part(p, ends, None);
-        p.place(spread);
-        p.add(LOAD_MEMORY, SUM);
-        p.mix(SUM_MIX);
-        p.add(SHIFT_RIGHT, 16);
-        p.add(MULTIPLY, self.shards());
-        p.add(SHIFT_RIGHT, 16);
-        p.when(IF_EQUAL, shard, accept);
-        p.jump(reject);
-        p.place(first);
-        p.jump(if shard == 0 { accept } else { reject });
-        p.place(accept);
-        p.add(RETURN, u32::MAX);
-        p.place(reject);
-        p.add(RETURN, 0);
-        program.finish()
+        p.add(ADD, 4);
+        p.add(STORE, TAG);
+        p.place(next);
     }
+    let [ip, arp, ip4, ip6] = [(); 4].map(|()| p.label());
+    p.need(TAG, 14, first);
+    p.load(HALF, TAG, 12);
+    p.when(IF_EQUAL, u32::from(IP4), ip);
+    p.when(IF_EQUAL, u32::from(IP6), ip);
+    p.when(IF_EQUAL, u32::from(ARP), arp);
+    p.jump(first);
+    p.place(arp);
+    p.need(TAG, 22, first);
+    p.load(HALF, TAG, 20);
+    p.when(IF_EQUAL, u32::from(ARP_REPLY), accept);
+    p.jump(first);
+    p.place(ip);
+    p.add(LOAD_MEMORY, TAG);
+    p.add(ADD, 14);
+    p.add(STORE, IP);
+    p.store(SUM, 0);
+    p.need(IP, 1, first);
+    p.load(BYTE, IP, 0);
+    p.add(SHIFT_RIGHT, 4);
+    p.when(IF_EQUAL, 4, ip4);
+    p.when(IF_EQUAL, 6, ip6);
+    p.jump(first);
+    p.place(ip4);
+    let inner = p.label();
+    ip4_part(steering, p, shard, (ends, Some(inner)));
+    p.place(inner);
+    ip4_part(steering, p, shard, (ends, None));
+    p.place(ip6);
+    let inner = p.label();
+    ip6_part(p, ends, Some(inner));
+    p.place(inner);
+    ip6_part(p, ends, None);
+    p.place(spread);
+    p.add(LOAD_MEMORY, SUM);
+    p.mix(SUM_MIX);
+    p.add(SHIFT_RIGHT, 16);
+    p.add(MULTIPLY, steering.shards());
+    p.add(SHIFT_RIGHT, 16);
+    p.when(IF_EQUAL, shard, accept);
+    p.jump(reject);
+    p.place(first);
+    p.jump(if shard == 0 { accept } else { reject });
+    p.place(accept);
+    p.add(RETURN, u32::MAX);
+    p.place(reject);
+    p.add(RETURN, 0);
+    program.finish()
+}
 
-    /// The part for IPv4; `inner` is that for the packet in an ICMP error.
-    fn ip4(&self, p: &mut Program, shard: u32, ends: Ends, inner: Option<Label>) {
-        p.need(IP, 20, ends.first);
-        for (at, place) in [(12, SOURCE), (16, DESTINATION)] {
-            p.load(WORD, IP, at);
-            p.add(STORE, place);
-        }
-        p.store(PORT, NO_PORT);
-        let [ranges, transport] = [(); 2].map(|()| p.label());
-        p.load(HALF, IP, 6);
-        p.add(AND, 0x1fff);
-        p.unless(IF_EQUAL, 0, ranges);
-        p.load(BYTE, IP, 0);
-        p.add(AND, 0xf);
-        p.add(SHIFT_LEFT, 2);
-        p.add(LOAD_X_MEMORY, IP);
-        p.add(ADD_X, 0);
-        p.add(STORE, BODY);
-        p.load(BYTE, IP, 9);
-        p.when(IF_EQUAL, 6, transport);
-        p.when(IF_EQUAL, 17, transport);
-        if let Some(inner) = inner {
-            p.unless(IF_EQUAL, 1, ranges);
-            p.need(BODY, 1, ranges);
-            p.load(BYTE, BODY, 0);
-            let error = p.label();
-            ICMP_ERRORS.iter().for_each(|kind| p.when(IF_EQUAL, u32::from(*kind), error));
-            p.jump(ranges);
-            p.place(error);
-            p.add(LOAD_MEMORY, BODY);
-            p.add(ADD, 8);
-            p.add(STORE, IP);
-            p.jump(inner);
-        } else {
-            p.jump(ranges);
-        }
-        // The packet inside went the other way.
-        let (receiver, port) = if inner.is_some() { (DESTINATION, 2) } else { (SOURCE, 0) };
-        p.place(transport);
-        p.need(BODY, port + 2, ranges);
-        p.load(HALF, BODY, port);
-        p.add(STORE, PORT);
-        p.place(ranges);
-        for range in self.ranges() {
-            let next = p.label();
-            p.add(LOAD_MEMORY, receiver);
-            let (first, last) = match *range {
-                DividedRange::Ports(address, first, last) => {
-                    p.unless(IF_EQUAL, address.to_bits(), next);
-                    p.add(LOAD_MEMORY, PORT);
-                    (u32::from(first), u32::from(last))
-                }
-                DividedRange::Addresses(first, last) => (first.to_bits(), last.to_bits()),
-            };
-            p.unless(IF_NOT_LESS, first, next);
-            p.when(IF_GREATER, last, next);
-            let part = Shard { index: shard, count: self.shards() }.part(last - first);
-            if let Some((own_first, own_last)) = part {
-                p.unless(IF_NOT_LESS, first + own_first, ends.reject);
-                p.when(IF_GREATER, first + own_last, ends.reject);
-                p.jump(ends.accept);
-            } else {
-                p.jump(ends.reject);
-            }
-            p.place(next);
-        }
-        for place in [SOURCE, DESTINATION] {
-            p.add(LOAD_MEMORY, place);
-            p.add_word();
-        }
-        p.jump(ends.spread);
+/// The part for IPv4; `inner` is that for the packet in an ICMP error.
+fn ip4_part(steering: &Steering, p: &mut Program, shard: u32, (ends, inner): (Ends, Option<Label>)) {
+    p.need(IP, 20, ends.first);
+    for (at, place) in [(12, SOURCE), (16, DESTINATION)] {
+        p.load(WORD, IP, at);
+        p.add(STORE, place);
     }
+    p.store(PORT, NO_PORT);
+    let [ranges, transport] = [(); 2].map(|()| p.label());
+    p.load(HALF, IP, 6);
+    p.add(AND, 0x1fff);
+    p.unless(IF_EQUAL, 0, ranges);
+    p.load(BYTE, IP, 0);
+    p.add(AND, 0xf);
+    p.add(SHIFT_LEFT, 2);
+    p.add(LOAD_X_MEMORY, IP);
+    p.add(ADD_X, 0);
+    p.add(STORE, BODY);
+    p.load(BYTE, IP, 9);
+    p.when(IF_EQUAL, 6, transport);
+    p.when(IF_EQUAL, 17, transport);
+    if let Some(inner) = inner {
+        p.unless(IF_EQUAL, 1, ranges);
+        p.need(BODY, 1, ranges);
+        p.load(BYTE, BODY, 0);
+        let error = p.label();
+        ICMP_ERRORS.iter().for_each(|kind| p.when(IF_EQUAL, u32::from(*kind), error));
+        p.jump(ranges);
+        p.place(error);
+        p.add(LOAD_MEMORY, BODY);
+        p.add(ADD, 8);
+        p.add(STORE, IP);
+        p.jump(inner);
+    } else {
+        p.jump(ranges);
+    }
+    // The packet inside went the other way.
+    let (receiver, port) = if inner.is_some() { (DESTINATION, 2) } else { (SOURCE, 0) };
+    p.place(transport);
+    p.need(BODY, port + 2, ranges);
+    p.load(HALF, BODY, port);
+    p.add(STORE, PORT);
+    p.place(ranges);
+    for range in steering.ranges() {
+        let next = p.label();
+        p.add(LOAD_MEMORY, receiver);
+        let (first, last) = match *range {
+            DividedRange::Ports(address, first, last) => {
+                p.unless(IF_EQUAL, address.to_bits(), next);
+                p.add(LOAD_MEMORY, PORT);
+                (u32::from(first), u32::from(last))
+            }
+            DividedRange::Addresses(first, last) => (first.to_bits(), last.to_bits()),
+        };
+        p.unless(IF_NOT_LESS, first, next);
+        p.when(IF_GREATER, last, next);
+        let part = Shard { index: shard, count: steering.shards() }.part(last - first);
+        if let Some((own_first, own_last)) = part {
+            p.unless(IF_NOT_LESS, first + own_first, ends.reject);
+            p.when(IF_GREATER, first + own_last, ends.reject);
+            p.jump(ends.accept);
+        } else {
+            p.jump(ends.reject);
+        }
+        p.place(next);
+    }
+    for place in [SOURCE, DESTINATION] {
+        p.add(LOAD_MEMORY, place);
+        p.add_word();
+    }
+    p.jump(ends.spread);
 }
 
 /// The part for IPv6; `inner` is that for the packet in an ICMP error.
@@ -400,7 +397,7 @@ mod tests {
             let mut steering = Steering::new(shards);
             assert!(steering.divide(DividedRange::Ports([1, 0, 0, 1].into(), 1024, 65_535)));
             assert!(steering.divide(DividedRange::Addresses([1, 0, 0, 4].into(), [1, 0, 0, 11].into())));
-            let programs: Vec<_> = (0..shards).map(|shard| steering.filter(shard)).collect();
+            let programs: Vec<_> = (0..shards).map(|shard| steering_filter(&steering, shard)).collect();
             assert!(programs.iter().all(|program| program.len() < 4_096), "Linux takes no more");
             for _ in 0..20_000 {
                 let pick = |values: &[u8], draw: &mut dyn FnMut(u32) -> u32| {

@@ -151,6 +151,18 @@ impl Router {
     /// Continues a swap, for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. Returns the result when the
     /// new configuration has taken over, or was refused.
     pub fn continue_swap(&mut self, swap: &mut Swap) -> Option<Result<(), Vec<Diagnostic>>> {
+        Some(self.continue_to_stage(swap)?.map(|(successor, warnings)| {
+            self.warnings = warnings;
+            self.switch(successor);
+        }))
+    }
+
+    /// Like [`continue_swap`](Self::continue_swap), but the new configuration takes over only when [`switch`](Self::switch) says
+    /// so. It is returned with its warnings.
+    pub fn continue_to_stage(
+        &self,
+        swap: &mut Swap,
+    ) -> Option<Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic>>> {
         if swap.swaps != self.swaps {
             let gone = "another configuration was installed meanwhile: install this one again";
             return Some(Err(Vec::from([error(None, gone.to_string())])));
@@ -158,10 +170,7 @@ impl Router {
         let created = self.state.for_a_step(|| swap.steps.step())?;
         self.state.resources.clock.refresh();
         let started = created.and_then(|(state, problems)| state.start(problems));
-        Some(started.map(|(successor, warnings)| {
-            self.warnings = warnings;
-            self.switch_to(successor);
-        }))
+        Some(started.map(|(successor, warnings)| (Successor(successor), warnings)))
     }
 
     /// Switches to the prepared successor, if there is one.

@@ -2,10 +2,11 @@
 
 use boundary::Slots;
 use packet::MacAddr;
+use packet::steering::{Destination, Steering};
 use sandbox::{EventFd, Host, Sandbox, Settings, Target};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, Pipe};
+use switch::driver::{BoxPort, Pipe, PortSlot};
 use switch::{
     Batch, BoxLink, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, SwitchRunner,
 };
@@ -211,5 +212,57 @@ fn a_box_that_stands_still_is_found() {
         assert_eq!(look(bridge, 2 * TIMEOUT), (Vec::new(), Some(2 * TIMEOUT + 2 * limit)));
         bridge.set_dead_after(ports[0], None);
         assert_eq!(look(bridge, 3 * TIMEOUT), (Vec::new(), None));
+    });
+}
+
+/// A frame from one IPv4 address to another.
+fn ip_frame(client: u16) -> Vec<u8> {
+    let [high, low] = client.to_be_bytes();
+    let ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, high, low, 192, 0, 2, 1];
+    [&THEIRS.0[..], &OURS.0[..], &[8, 0][..], &ip[..], &[0; 26]].concat()
+}
+
+/// The ports of two cores are one port. One core takes no frames: those for the other core pass, and what has no room is not
+/// counted as sent.
+#[test]
+fn a_full_core_loses_only_its_own_frames() {
+    in_each(|_, make| {
+        let mut cores = [make("drop"), make("loop")];
+        let port = |sandbox: &mut Sandbox| {
+            let doorbell = sandbox.doorbell();
+            BoxPort::new(sandbox.take_port(0).unwrap(), move || doorbell.ring())
+        };
+        let mut slot = PortSlot::default();
+        assert!(slot.set(cores.iter_mut().map(port).collect()).is_empty());
+        let steering = Steering::new(2);
+        let (start, mut to_full, mut sent) = (Instant::now(), 0, 0);
+        for round in 0..6u16 {
+            let mut batch = Batch::new(64);
+            (0..64).for_each(|number| assert!(batch.push(&ip_frame(round * 64 + number))));
+            let full = batch.frames().filter(|frame| steering.of_frame(frame) == Destination::Shard(1));
+            to_full += full.count() as u64;
+            let of_round = slot.send(&batch, &(0..64).collect::<Vec<u32>>()).unwrap();
+            assert_eq!(of_round.bytes, of_round.frames * 60);
+            sent += of_round.frames;
+            // The other core takes all of its frames.
+            while slot.rings().unwrap().waiting_to_box > to_full.min(128) {
+                assert!(start.elapsed() < TIMEOUT, "{:?}", slot.rings());
+                std::thread::yield_now();
+            }
+        }
+        let all = 6 * 64;
+        assert!(to_full > 140 && to_full < 250, "{to_full}");
+        assert_eq!(sent, all - to_full + 128);
+        assert!(slot.is_crowded() && !slot.accepts_split());
+        // An answer of ARP is for both, and only one has room.
+        let mut batch = Batch::new(1);
+        let arp = [&[0xff; 6][..], &OURS.0[..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2][..], &[0; 38]].concat();
+        assert_eq!(steering.of_frame(&arp), Destination::All);
+        batch.push(&arp);
+        assert_eq!(slot.send(&batch, &[0]).unwrap().frames, 0);
+        assert_eq!(slot.rings().unwrap().put, sent + 1);
+        // Both can be taken out.
+        assert_eq!(slot.set(Vec::new()).len(), 2);
+        assert!(slot.rings().is_none() && slot.send(&batch, &[0]).is_err());
     });
 }

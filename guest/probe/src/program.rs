@@ -293,8 +293,15 @@ impl Program {
                 Err(format!("`{handler}`: no such handler"))
             }
             Request::ListFlows { .. } => Ok(FlowList::default().encode()),
-            Request::ExportFlows { .. } | Request::ImportFlows { .. } => {
-                Err("the probe keeps no state of flows".into())
+            Request::ExportFlows { .. }
+            | Request::ImportFlows { .. }
+            | Request::Shard { .. }
+            | Request::Ranges
+            | Request::Stage { .. }
+            | Request::Commit
+            | Request::Abort
+            | Request::Merge { .. } => {
+                Err("the probe runs alone, and keeps no state of flows".into())
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
             Request::Rewrite { .. } => Err("the probe's configurations have no elements".into()),

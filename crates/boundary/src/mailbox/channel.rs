@@ -52,6 +52,18 @@ pub enum MessageKind {
     ExportFlows = 14,
     /// Request: take over the state of flows.
     ImportFlows = 15,
+    /// Request: be one of several shards.
+    Shard = 20,
+    /// Request: report the divided ranges.
+    Ranges = 21,
+    /// Request: prepare a configuration.
+    Stage = 22,
+    /// Request: let the prepared configuration take over.
+    Commit = 23,
+    /// Request: drop the prepared configuration.
+    Abort = 24,
+    /// Request: make one answer of those of all shards.
+    Merge = 25,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -70,7 +82,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// All kinds.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 28] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -86,6 +98,12 @@ impl MessageKind {
         Self::ListFlows,
         Self::ExportFlows,
         Self::ImportFlows,
+        Self::Shard,
+        Self::Ranges,
+        Self::Stage,
+        Self::Commit,
+        Self::Abort,
+        Self::Merge,
         Self::Done,
         Self::Failed,
         Self::Missing,

@@ -12,6 +12,7 @@ mod message;
 mod packet_account;
 mod reply;
 mod request;
+mod shards;
 
 pub(crate) use channel::CHANNEL_BYTES;
 pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
@@ -26,6 +27,7 @@ pub use message::{Inbox, Message, Outbox};
 pub use packet_account::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};
 pub use reply::{PortStats, Reply, Stats};
 pub use request::Request;
+pub use shards::{SpreadRange, decode_answers, encode_answers};
 
 #[cfg(test)]
 mod tests;

@@ -111,6 +111,38 @@ pub enum Request<'a> {
         /// The [states](crate::encode_states).
         states: &'a [u8],
     },
+    /// Makes the box one of several that run one configuration together, each with a part of the flows. It precedes the first
+    /// configuration.
+    Shard {
+        /// Its number, from 0.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// Requests the ranges that the translators of all configurations divide among the shards. The reply holds
+    /// [`SpreadRange`](crate::SpreadRange)s. From then on they can't change.
+    Ranges,
+    /// Prepares a configuration as [`Install`](Self::Install) does, but leaves the old one running until
+    /// [`Commit`](Self::Commit). The reply holds the warnings. Only one is prepared at a time.
+    Stage {
+        /// The configuration's name in this box.
+        name: &'a str,
+        /// Its text in Click's language.
+        configuration: &'a str,
+    },
+    /// Lets the prepared configuration take over.
+    Commit,
+    /// Drops the prepared configuration, if there is one.
+    Abort,
+    /// Makes one answer of those that all shards gave to a read handler.
+    Merge {
+        /// Name of the configuration.
+        name: &'a str,
+        /// `element.handler`.
+        handler: &'a str,
+        /// The [answers](crate::encode_answers), in the order of the shards.
+        answers: &'a [u8],
+    },
 }
 
 impl<'a> Request<'a> {
@@ -175,6 +207,21 @@ impl<'a> Request<'a> {
                 fields.bytes(states);
                 MessageKind::ImportFlows
             }
+            Self::Shard { index, count } => {
+                fields.u32(index).u32(count);
+                MessageKind::Shard
+            }
+            Self::Ranges => MessageKind::Ranges,
+            Self::Stage { name, configuration } => {
+                fields.bytes(name.as_bytes()).bytes(configuration.as_bytes());
+                MessageKind::Stage
+            }
+            Self::Commit => MessageKind::Commit,
+            Self::Abort => MessageKind::Abort,
+            Self::Merge { name, handler, answers } => {
+                fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(answers);
+                MessageKind::Merge
+            }
         };
         Message { kind, number, payload: fields.0 }
     }
@@ -213,6 +260,14 @@ impl<'a> Request<'a> {
             }
             MessageKind::ExportFlows => Self::ExportFlows { age: fields.u64()?, groups: fields.bytes()? },
             MessageKind::ImportFlows => Self::ImportFlows { states: fields.bytes()? },
+            MessageKind::Shard => Self::Shard { index: fields.u32()?, count: fields.u32()? },
+            MessageKind::Ranges => Self::Ranges,
+            MessageKind::Stage => Self::Stage { name: fields.text()?, configuration: fields.text()? },
+            MessageKind::Commit => Self::Commit,
+            MessageKind::Abort => Self::Abort,
+            MessageKind::Merge => {
+                Self::Merge { name: fields.text()?, handler: fields.text()?, answers: fields.bytes()? }
+            }
             other => return Err(DecodeError::Value(other as u64)),
         };
         fields.end()?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{Descriptor, DividedRange, IoError, OtherShards, Reader, Shard, Writer};
-use router::{FilterInstruction, Steering};
+use router::{FilterInstruction, Steering, steering_filter};
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
 
@@ -127,7 +127,7 @@ impl ShardSupport {
     /// The program that selects the received packets of this shard.
     pub(super) fn filter(&self) -> Option<Vec<FilterInstruction>> {
         let Shard { index, count } = self.link.shard;
-        (count > 1).then(|| self.steering.borrow().filter(index))
+        (count > 1).then(|| steering_filter(&self.steering.borrow(), index))
     }
 
     /// Opens a capture: the packets of this shard.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use api::{BoxState, Sandbox, Time};
+use api::{BoxState, BoxStatus, Sandbox, Time};
 
 /// A time span in its two largest units.
 pub(crate) fn uptime(milliseconds: u64) -> String {
@@ -67,6 +67,12 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
         Sandbox::Vm => "vm",
         Sandbox::Process => "process",
     }
+}
+
+/// The sandbox of a box, and the number of its cores if there are several.
+pub(crate) fn cores_of(status: &BoxStatus) -> String {
+    let sandbox = sandbox(status.sandbox);
+    if status.cores.is_one() { sandbox.into() } else { format!("{sandbox} x{}", status.cores) }
 }
 
 /// The sandbox of a box, in words that continue a sentence after "runs".

@@ -30,7 +30,7 @@ pub(crate) use destination::{destination, written};
 pub(crate) use diagnostics::print as diagnostics;
 pub(crate) use drift::drift;
 pub(crate) use escape::{line, lines};
-pub(crate) use format::{ago, rate, runs_in, sandbox, share, state, uptime};
+pub(crate) use format::{ago, cores_of, rate, runs_in, sandbox, share, state, uptime};
 pub(crate) use image_file::Image;
 pub(crate) use port_options::{PortOptions, PortOptionsError};
 pub(crate) use replicas::{Milliseconds, Replicas};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
+    AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, CoreCount, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, HostAddress, ImageDigest,
     MacAddr, MemifSecret, Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName,
     Size, SocketRole, Stack, StackName, SwitchMode, SwitchName, Translation, TunnelMtu, UdpPort, Value, Vni,
@@ -158,6 +158,8 @@ struct BoxEntry {
     sandbox: Sandbox,
     memory: Size,
     ring: Ring,
+    #[serde(skip_serializing_if = "CoreCount::is_one")]
+    cores: CoreCount,
     cpu_weight: Weight,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_limit: Option<Cores>,
@@ -352,6 +354,7 @@ fn box_entry(definition: CreateBox, images: &BTreeMap<ImageDigest, String>) -> (
         sandbox: definition.sandbox,
         memory: definition.memory,
         ring: definition.ring,
+        cores: definition.cores,
         cpu_weight: definition.cpu_weight,
         cpu_limit: definition.cpu_limit,
         dedicated: definition.dedicated,
@@ -471,6 +474,7 @@ mod tests {
             PortRequest { attach: "pipe:a".parse().expect("a pipe"), ..PortRequest::default() },
             PortRequest { limits: transparent, ..PortRequest::default() },
         ];
+        full.cores = 2.try_into().expect("a number");
         full.cpu_weight = 50.try_into().expect("a weight");
         full.cpu_limit = Some("0.5".parse().expect("a limit"));
         (full.dedicated, full.share_packets, full.start) = (true, true, false);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateBox, CreateChain, CreateService,
+    AddFlow, Attachment, BoxName, ControllerAddress, CoreCount, Cores, CreateBox, CreateChain, CreateService,
     CreateSwitch, Destination, ExternalSwitch, Faces, FailMode, ImageSource, Owner, PipeName, PortName,
     PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName,
     Translation, Value, Weight,
@@ -88,6 +88,8 @@ struct BoxEntry {
     memory: Option<Size>,
     #[serde(default)]
     ring: Ring,
+    #[serde(default)]
+    cores: CoreCount,
     #[serde(default)]
     cpu_weight: Weight,
     cpu_limit: Option<Cores>,
@@ -398,6 +400,7 @@ impl BoxEntry {
             memory: entry.memory.unwrap_or(default.memory),
             ring: entry.ring,
             ports: entry.attach.into_iter().map(port).collect(),
+            cores: entry.cores,
             cpu_weight: entry.cpu_weight,
             cpu_limit: entry.cpu_limit,
             dedicated: entry.dedicated,

@@ -40,8 +40,10 @@ fn thousandths(cpu: Cores) -> u64 {
 impl Holdings {
     fn of_box(definition: &CreateBox) -> Self {
         let cpu = definition.cpu_limit.filter(|_| !definition.dedicated);
-        let cpu = cpu.map_or(1000, thousandths);
-        Self { boxes: 1, memory: definition.memory.0, cpu, switches: 0 }
+        // A limit holds for all cores together.
+        let cores = u64::from(u32::from(definition.cores));
+        let cpu = cpu.map_or(1000 * cores, thousandths);
+        Self { boxes: 1, memory: definition.memory.0.saturating_mul(cores), cpu, switches: 0 }
     }
 
     /// The functions that may join a service: each counts as a box, with the region that it gets if it asks for the largest rings.
@@ -614,6 +616,9 @@ mod tests {
         // A box with a CPU of its own uses all of it.
         definition.dedicated = true;
         assert_eq!(Holdings::of_box(&definition).cpu, 1000);
+        definition.cores = 3.try_into().unwrap();
+        let three = Holdings::of_box(&definition);
+        assert_eq!((three.boxes, three.cpu, three.memory), (1, 3000, 3 * one.memory));
         one.check(half, &quota).unwrap();
         let message = |used: Holdings, more: Holdings| used.check(more, &quota).unwrap_err().to_string();
         assert!(message(one, one).contains("CPU"), "{}", message(one, one));

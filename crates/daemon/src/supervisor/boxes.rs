@@ -11,7 +11,7 @@ use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSw
 use api::Subject;
 use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
-    MacAddr, PortDriver, RecordedWrite, StackName, Time, with_causes,
+    MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, Time, with_causes,
 };
 use protocol::fabric::{Asked, Phase, orders};
 use std::hash::{BuildHasher, RandomState};
@@ -326,6 +326,10 @@ pub(super) fn check_box(request: &CreateBox) -> Result<(), OperationError> {
     }
     if matches!(request.image, Some(ImageSource::Upload(_))) {
         return Err(RequestError::ImageUpload.into());
+    }
+    let at_pipe = |port: &PortRequest| matches!(port.attach, Attachment::Pipe(_));
+    if !request.cores.is_one() && request.ports.iter().any(at_pipe) {
+        return Err(RequestError::CoresAtPipe.into());
     }
     let long =
         |(key, value): (&String, &String)| key.len() > MAX_LABEL_BYTES || value.len() > MAX_LABEL_BYTES;

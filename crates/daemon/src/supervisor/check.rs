@@ -6,8 +6,8 @@ use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::PendingOrder;
 use api::{
-    Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, ImageDigest, Owner, Severity, Size,
-    Time,
+    Check, CheckReply, ConfigurationName, CoreCount, CreateBox, Diagnostic, File, ImageDigest, Owner,
+    Severity, Size, Time,
 };
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
@@ -59,7 +59,8 @@ impl Supervisor {
     ) -> Result<BegunCheck, OperationError> {
         let (ports, source) = (definition.ports.len(), definition.source.clone());
         let known = (definition.image_digest(), known);
-        let order = self.begin_check(&definition.owner, known, (text, files), ports)?;
+        let shape = (ports, definition.cores);
+        let order = self.begin_check(&definition.owner, known, (text, files), shape)?;
         Ok(BegunCheck { order, source })
     }
 
@@ -84,7 +85,8 @@ impl Supervisor {
         ports: usize,
         source: Option<&str>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
-        self.diagnostics_of(self.begin_check(owner, known, configuration, ports)?, source)
+        let shape = (ports, CoreCount::default());
+        self.diagnostics_of(self.begin_check(owner, known, configuration, shape)?, source)
     }
 
     fn begin_check(
@@ -92,7 +94,7 @@ impl Supervisor {
         owner: &Owner,
         (image, known): (Option<&ImageDigest>, Known),
         (text, files): (&str, &[File]),
-        ports: usize,
+        (ports, cores): (usize, CoreCount),
     ) -> Result<PendingOrder<orders::Check>, OperationError> {
         let configuration = Configuration {
             name: ConfigurationName::main(),
@@ -103,8 +105,8 @@ impl Supervisor {
             parameters: known.parameters.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
-        let order =
-            orders::Check { configuration, ports, limits: Some(self.0.check_limits), image: image.copied() };
+        let limits = Some(self.0.check_limits);
+        let order = orders::Check { configuration, ports, limits, image: image.copied(), cores };
         let link = self.fabric_of(owner)?;
         self.load_image(&link, image)?;
         link.begin(order)

@@ -42,6 +42,7 @@ pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted
     found.compare("memory", there.memory, wanted.memory);
     found.compare("ring", there.ring, wanted.ring);
     found.compare("owner", &there.owner, &wanted.owner);
+    found.compare("cores", u32::from(there.cores), u32::from(wanted.cores));
     found.compare("dedicated", there.dedicated, wanted.dedicated);
     found.compare("share_packets", there.share_packets, wanted.share_packets);
     found.compare("ports", there.ports.len(), wanted.ports.len());

@@ -9,7 +9,7 @@ use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::steering::{instance_of, range_of};
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::service_error::ServiceError;
 use crate::store::{Action, StoredChain, StoredInstance, StoredService, StoredSwitch};
 use api::{
@@ -210,6 +210,9 @@ impl Supervisor {
         let instance = &request.instance;
         check_sizes(&instance.configuration, &instance.files)?;
         check_box(instance)?;
+        if !instance.cores.is_one() {
+            return Err(RequestError::CoresOfService(request.name.clone()).into());
+        }
         self.fabric_of(&instance.owner)?;
         let destinations: Vec<Destination> = request.may_send_to.iter().cloned().collect();
         // The others differ only in the values.

@@ -167,7 +167,13 @@ impl Supervisor {
             switch_ns: nanoseconds(traffic.cost),
             turns,
             overstays: overruns,
-            memory: Size(runtime.process.and_then(resident).unwrap_or(stats.heap_used)),
+            memory: Size(match runtime.process.and_then(resident) {
+                Some(first) => {
+                    let others = runtime.other_processes.iter().copied().filter_map(resident);
+                    others.fold(first, u64::saturating_add)
+                }
+                None => stats.heap_used,
+            }),
             heap: Size(stats.heap_used),
             heap_peak: Size(stats.heap_peak),
             lost_events: stats.lost_events,
@@ -196,6 +202,8 @@ impl Supervisor {
                 .collect(),
             memory: definition.memory,
             ring: definition.ring,
+            cores: definition.cores,
+            core_ns: runtime.core_times.iter().copied().map(nanoseconds).collect(),
             cpu_weight: definition.cpu_weight,
             cpu_limit: definition.cpu_limit,
             dedicated: definition.dedicated,

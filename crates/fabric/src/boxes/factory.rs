@@ -9,7 +9,7 @@ use super::sandbox_kind;
 use super::share::Share;
 use crate::error::OperationError;
 use crate::network::Port;
-use crate::processors::{AffinityGuard, Processors};
+use crate::processors::{AffinityGuard, Processors, ReservedProcessor};
 use boundary::Slots;
 use model::{CreateBox, ImageDigest, ImageSource, Owner};
 use sandbox::{
@@ -164,8 +164,8 @@ impl SandboxFactory {
         self.pools.of_owner(owner)
     }
 
-    /// Creates a box by its definition, as a copy if there is a snapshot. It signals `wake_event` when it
-    /// has packets.
+    /// Creates a box by its definition, with a sandbox for each of its cores. The ring pairs are in the order of ports, switch
+    /// threads and cores. The box is a copy if there is a snapshot. It signals `wake_event` when it has packets.
     pub(crate) fn make(
         &self,
         definition: &CreateBox,
@@ -191,8 +191,29 @@ impl SandboxFactory {
             exit_event: Some(self.exit_event.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };
+        let make_core = |settings| self.make_core(definition, kind, settings, snapshot);
+        let count = definition.cores.number();
+        let mut made = (1..count).map(|_| make_core(settings.clone())).collect::<Result<Vec<_>, _>>()?;
+        made.push(make_core(settings)?);
+        let mut of_cores: Vec<_> =
+            made.iter_mut().map(|(sandbox, ..)| ports_of(sandbox).into_iter()).collect();
+        let pairs = definition.ports.len() * self.switch_threads;
+        let ports =
+            (0..pairs).flat_map(|_| of_cores.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
+        let ports = ports.collect();
+        Ok(CreatedBox { instance: Instance::new(made), ports })
+    }
+
+    /// Creates the sandbox of a core of a box.
+    fn make_core(
+        &self,
+        definition: &CreateBox,
+        kind: SandboxKind,
+        settings: Settings,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<(Sandbox, RunResources, Option<ReservedProcessor>), OperationError> {
         let core = if definition.dedicated { Some(self.cores.reserve()?) } else { None };
-        let (mut sandbox, resources) = match (kind, &core) {
+        let (sandbox, resources) = match (kind, &core) {
             (SandboxKind::Vm, Some(core)) => {
                 let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
                 worker.pin(&[core.number()]);
@@ -216,8 +237,7 @@ impl SandboxFactory {
                 (sandbox, RunResources::Affinity(affinity))
             }
         };
-        let ports = take_ports(&mut sandbox, definition.ports.len() * self.switch_threads);
-        Ok(CreatedBox { instance: Instance::new(sandbox, resources, core), ports })
+        Ok((sandbox, resources, core))
     }
 
     /// Creates a box or restores a snapshot. If the shared pool has no more room, the box gets buffers of its own.
@@ -253,10 +273,11 @@ impl SandboxFactory {
     }
 }
 
-fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
+/// The ring pairs of a sandbox, in order.
+fn ports_of(sandbox: &mut Sandbox) -> Vec<Port> {
     let port = |number| {
         let doorbell = sandbox.doorbell();
         Some(BoxPort::new(sandbox.take_port(number)?, move || doorbell.ring()))
     };
-    (0..count).filter_map(port).collect()
+    (0..).map_while(port).collect()
 }

@@ -2,6 +2,7 @@
 
 mod account;
 mod calls;
+mod cores;
 mod cpu_budget;
 mod factory;
 mod images;

@@ -41,6 +41,8 @@ impl TemplateKey {
         };
         // A box whose packets are in a shared pool cannot be copied.
         if shares_packets(definition)
+            // Each of several cores is told which one it is.
+            || !definition.cores.is_one()
             || configurations.iter().map(size).sum::<usize>() > MAX_TEMPLATE_KEY_BYTES
         {
             return None;

@@ -7,8 +7,9 @@ use crate::boxes::{ExitStatus, Instance, ManagedBox, Phase, Share, StartMode, Te
 use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use crate::limits::INSTALL_TIMEOUT;
-use boundary::{CrashCause, Request};
+use boundary::{CrashCause, Request, SpreadRange};
 use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Size, Time};
+use packet::steering::{DividedRange, Steering};
 use protocol::fabric::{Configuration, ConfigurationState};
 use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
@@ -154,9 +155,31 @@ impl Fabric {
             StartMode::Install(wanted) => wanted,
         };
         let instance = self.make(managed, definition, None)?;
+        let failed = |error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT);
+        instance.number_cores(INSTALL_TIMEOUT).map_err(failed)?;
         let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
+        if instance.core_count() > 1 {
+            self.spread(managed, &instance)?;
+        }
         wanted.map(make_template);
         Ok(Launched { instance, installed, refused, how: "" })
+    }
+
+    /// Spreads packets to a box over its cores: by their addresses, and by the ranges of its translators.
+    fn spread(&self, managed: &ManagedBox, instance: &Instance) -> Result<(), OperationError> {
+        let failed = |error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT);
+        let reply = instance.call(&Request::Ranges, INSTALL_TIMEOUT).map_err(failed)?;
+        let ranges = SpreadRange::decode(&reply).map_err(|error| failed(CallError::Reply(error)))?;
+        let mut steering = Steering::new(u32::try_from(instance.core_count()).unwrap_or(u32::MAX));
+        for range in ranges {
+            // The box refused those that overlap; of what it says against its own rules, the first holds.
+            steering.divide(match range {
+                SpreadRange::Ports(address, first, last) => DividedRange::Ports(address, first, last),
+                SpreadRange::Addresses(first, last) => DividedRange::Addresses(first, last),
+            });
+        }
+        let name = managed.name.clone();
+        self.0.switches.ask(move |network| network.steer(&name, &steering))
     }
 
     fn make(

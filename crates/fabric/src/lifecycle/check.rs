@@ -7,7 +7,7 @@ use crate::diagnostics::{diagnostics, remarks};
 use crate::error::OperationError;
 use boundary::limits::MAX_PORTS;
 use boundary::{CrashCause, Request};
-use model::{ImageDigest, escape, with_causes};
+use model::{CoreCount, ImageDigest, escape, with_causes};
 use protocol::fabric::{CheckLimit, CheckLimits, CheckOutcome, Configuration, RewriteReply};
 use sandbox::{CallError, Sandbox};
 use std::io;
@@ -118,18 +118,21 @@ impl Fabric {
         Ok(reply)
     }
 
-    /// A box's diagnostics of a configuration for a box with this number of ports.
+    /// A box's diagnostics of a configuration for a box with this number of ports and cores.
     pub(crate) fn check(
         &self,
         configuration: &Configuration,
-        ports: usize,
+        (ports, cores): (usize, CoreCount),
         limits: Option<CheckLimits>,
         image: Option<&ImageDigest>,
     ) -> Result<CheckOutcome, OperationError> {
         let _inside = self.0.checks.enter();
         let mut checker = Checker::start(self, configuration, (ports, image), limits.unwrap_or_default())?;
         let request = Request::Check { configuration: &configuration.text };
-        let reply = checker.ship(configuration).and_then(|()| checker.call(&request));
+        let shard = Request::Shard { index: 0, count: cores.into() };
+        let numbered = if cores.is_one() { Ok(Vec::new()) } else { checker.call(&shard) };
+        let reply = numbered.and_then(|_| checker.ship(configuration));
+        let reply = reply.and_then(|()| checker.call(&request));
         let error = match reply {
             Ok(reply) => return Ok(CheckOutcome::Accepted(remarks(&reply))),
             Err(error) => error,

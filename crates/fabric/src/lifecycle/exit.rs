@@ -48,7 +48,7 @@ impl Fabric {
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         self.store_messages(managed, instance);
         managed.inner().update_usage(instance.usage());
-        let FinalStatus { end, crashed, held, account } = instance.take_final_status()?;
+        let FinalStatus { end, core, crashed, held, account } = instance.take_final_status()?;
         let name = managed.name.clone();
         // If the fabric has ended, nothing is connected.
         let waiting = self.0.switches.ask(move |network| network.disconnect(&name)).unwrap_or(0);
@@ -63,7 +63,12 @@ impl Fabric {
             let report = report(&end);
             let message = match end {
                 ExitStatus::Killed => format!("box {} was killed on request", managed.name),
-                _ => format!("box {} crashed: {}", managed.name, summary(&report)),
+                _ => match core {
+                    Some(core) => {
+                        format!("core {core} of box {} crashed: {}", managed.name, summary(&report))
+                    }
+                    None => format!("box {} crashed: {}", managed.name, summary(&report)),
+                },
             };
             let message = message + &lost(waiting, held);
             inner.crash = Some(report);

@@ -62,21 +62,24 @@ impl ExitEvents {
     pub(super) fn add(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> io::Result<()> {
         let (weak_managed, weak_instance) = (Arc::downgrade(managed), Arc::downgrade(instance));
         let mut entries = self.entries();
-        let Some(descriptor) = instance.end_descriptor() else {
+        let descriptors = instance.end_descriptors();
+        if descriptors.is_empty() {
             entries.vms.retain(|(_, instance)| instance.strong_count() > 0);
             entries.vms.push((weak_managed, weak_instance));
             return Ok(());
-        };
-        entries.last += 1;
-        let token = entries.last;
-        epoll::add(
-            &self.epoll,
-            &descriptor,
-            epoll::EventData::new_u64(token),
-            epoll::EventFlags::IN | epoll::EventFlags::ET,
-        )?;
-        let entry = Entry { managed: weak_managed, instance: weak_instance, _descriptor: descriptor };
-        entries.processes.insert(token, entry);
+        }
+        for descriptor in descriptors {
+            entries.last += 1;
+            let token = entries.last;
+            epoll::add(
+                &self.epoll,
+                &descriptor,
+                epoll::EventData::new_u64(token),
+                epoll::EventFlags::IN | epoll::EventFlags::ET,
+            )?;
+            let (managed, instance) = (weak_managed.clone(), weak_instance.clone());
+            entries.processes.insert(token, Entry { managed, instance, _descriptor: descriptor });
+        }
         Ok(())
     }
 

@@ -87,17 +87,24 @@ impl Fabric {
         let mut note = |name: &[u8], event| {
             handlers.extend(self.note_own_write(managed, instance, (name, event)));
         };
-        for message in &messages {
+        let has_cores = instance.core_count() > 1;
+        for (core, message) in &messages {
             match Event::decode(message) {
                 Ok(Event::Console { name, line }) => {
                     let configuration = if name.is_empty() { "main".into() } else { escape::line(name) };
-                    let text = escape::line(line);
+                    let mut text = escape::line(line);
+                    if has_cores {
+                        text = format!("core {core}: {text}");
+                    }
                     let line =
                         LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
                     managed.log.push(|_| line);
                 }
                 Ok(Event::Output { file, position, bytes }) => {
-                    let name = escape::line(file);
+                    let mut name = escape::line(file);
+                    if has_cores {
+                        name = format!("{name}.core{core}");
+                    }
                     match managed.outputs.append(&self.0.output_store, &name, position, bytes) {
                         StoreResult::Unremarkable => {}
                         StoreResult::NewFile => managed.note(format!("the box writes a file {name}")),

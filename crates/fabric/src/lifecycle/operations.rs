@@ -18,10 +18,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The request to attach a port.
-fn attach(port: &PortRequest) -> AttachRequest {
+/// The request to attach a port of a box with this number of cores.
+fn attach(port: &PortRequest, cores: usize) -> AttachRequest {
     let (to, limits) = (port.attach.clone(), port.limits.clone());
-    AttachRequest { to, mac: port.mac.unwrap_or_default(), limits }
+    AttachRequest { to, mac: port.mac.unwrap_or_default(), limits, cores }
 }
 
 impl Fabric {
@@ -61,6 +61,7 @@ impl Fabric {
         let requests: Vec<_> = definitions
             .iter()
             .map(|(definition, _)| {
+                let attach = |port| attach(port, definition.cores.number());
                 let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
                 (definition.name.clone(), definition.owner.clone(), ports)
             })
@@ -99,7 +100,10 @@ impl Fabric {
         if boxes.contains_key(&name) {
             return Err(OperationError::Exists(Subject::from(&name)));
         }
-        if boxes.len() >= MAX_BOXES {
+        // Each core is a sandbox.
+        let sandboxes = |managed: &Arc<ManagedBox>| managed.inner().definition.cores.number();
+        let present: usize = boxes.values().map(sandboxes).sum();
+        if present + definition.cores.number() > MAX_BOXES {
             return Err(OperationError::Limit("boxes", MAX_BOXES));
         }
         self.0.factory.image(&definition)?;
@@ -268,7 +272,8 @@ impl Fabric {
         port: &PortRequest,
     ) -> Result<bool, OperationError> {
         let managed = self.0.managed_box(&name)?;
-        let request = attach(port);
+        let cores = managed.inner().definition.cores.number();
+        let request = attach(port, cores);
         let attached = self.0.switches.ask(move |network| network.reattach(&name, number, &request))??;
         if attached {
             managed.note(format!("port {number} is attached to {}, which exists again", port.attach));

@@ -94,6 +94,7 @@ impl Fabric {
             restarts: inner.restarts,
             crash: inner.crash.clone(),
             usage: ResourceUsage { time: total.time, turns: total.turns, overruns: total.overruns },
+            core_times: instance.as_ref().map(|instance| instance.core_times()).unwrap_or_default(),
             drops: inner.drops(),
             account: inner.account(),
             places: PacketPlaces::default(),
@@ -102,7 +103,11 @@ impl Fabric {
                 heap_peak: stats.heap_peak,
                 lost_events: stats.lost_events,
             }),
-            process: instance.as_ref().and_then(|instance| instance.process_id()),
+            process: instance.as_ref().and_then(|instance| instance.process_ids().first().copied()),
+            other_processes: instance
+                .as_ref()
+                .map(|instance| instance.process_ids().into_iter().skip(1).collect())
+                .unwrap_or_default(),
             processor: instance
                 .as_ref()
                 .and_then(|instance| instance.processor())

@@ -8,6 +8,7 @@ use super::records::{
 use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};
 use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
+use packet::steering::Steering;
 use sandbox::EventFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -65,12 +66,11 @@ impl Network {
         self.runners[PIPE_RUNNER].count()
     }
 
-    fn add_box_pipe(&mut self) -> (PairPipes, usize) {
-        let pipe = PairPipes::new(self.thread_count());
+    fn add_box_pipe(&mut self, cores: usize) -> (PairPipes, usize) {
+        let pipe = PairPipes::new(self.thread_count(), cores);
         // All shards have the same links, so they agree on the number.
-        let links = pipe.pipes().enumerate();
-        let links =
-            links.map(|(shard, pipe)| self.runners[PIPE_RUNNER].add_link(shard, Box::new(pipe.clone())));
+        let links = pipe.links().enumerate();
+        let links = links.map(|(shard, link)| self.runners[PIPE_RUNNER].add_link(shard, link));
         let link = links.last().flatten().unwrap_or_default();
         (pipe, link)
     }
@@ -101,9 +101,10 @@ impl Network {
     ) -> Result<(), OperationError> {
         let endpoint = match &port.to {
             Attachment::Nothing => {
-                let (pipe, link) = self.add_box_pipe();
+                let (pipe, link) = self.add_box_pipe(port.cores);
                 Endpoint::Pipe { pipe, side: 0, link, name: None }
             }
+            Attachment::Pipe(_) if port.cores > 1 => return Err(PortError::CoresAtPipe(name.clone()).into()),
             Attachment::Pipe(pipe) => self.enter_pipe(name, number, owner, pipe)?,
             Attachment::Switch(switch) => {
                 let (port, slot) = self.add_box_port(switch, name, number, port)?;
@@ -114,6 +115,8 @@ impl Network {
             owner: owner.clone(),
             mac: port.mac,
             limits: port.limits.clone(),
+            cores: port.cores,
+            steering: None,
             endpoint,
             lost: 0,
             ended: RingBooks::default(),
@@ -131,7 +134,7 @@ impl Network {
     ) -> Result<Endpoint, OperationError> {
         let key = (owner.clone(), pipe_name.clone());
         if !self.pipes.contains_key(&key) {
-            let (pipe, link) = self.add_box_pipe();
+            let (pipe, link) = self.add_box_pipe(1);
             self.pipes.insert(key.clone(), PipeRecord { pipe, link, ends: [None, None] });
         }
         let found = self.pipes.get_mut(&key);
@@ -191,18 +194,33 @@ impl Network {
         }
     }
 
-    /// Connects the ports of a started box, in order: all ring pairs of the first port, then those of the next one.
+    /// Connects the ports of a started box, in order: all ring pairs of the first port, by threads and
+    /// cores, then those of the next one.
     pub(crate) fn connect(&mut self, name: &BoxName, mut ports: Vec<Port>) {
         if self.port_keys(name).iter().any(|key| self.is_steered(key)) {
             Port::note_tags(&mut ports);
         }
         let mut ports = ports.into_iter();
         for number in 0u8.. {
-            let pairs: Vec<Port> = ports.by_ref().take(self.thread_count()).collect();
+            let key = (name.clone(), number);
+            let cores = self.box_ports.get(&key).map_or(1, |record| record.cores);
+            let pairs: Vec<Port> = ports.by_ref().take(self.thread_count() * cores).collect();
             if pairs.is_empty() {
                 break;
             }
-            self.set_port(&(name.clone(), number), Some(pairs));
+            self.set_port(&key, Some(pairs));
+        }
+    }
+
+    /// Spreads packets to the ports of a box over its cores, until the box ends.
+    pub(crate) fn steer(&mut self, name: &BoxName, steering: &Steering) {
+        for key in self.port_keys(name) {
+            if let Some(record) = self.box_ports.get_mut(&key) {
+                record.steering = Some(steering.clone());
+                if let Endpoint::Switch { slot, .. } = &record.endpoint {
+                    slot.steer(steering);
+                }
+            }
         }
     }
 
@@ -225,6 +243,7 @@ impl Network {
             if let Some(record) = self.box_ports.get_mut(&key) {
                 record.lost += rings.waiting();
                 record.ended += rings;
+                record.steering = None;
             }
             all += rings.waiting();
         }
@@ -233,10 +252,12 @@ impl Network {
 
     fn set_port(&mut self, key: &(BoxName, u8), port: Option<Vec<Port>>) -> Option<Vec<Port>> {
         let plugged = port.is_some();
-        match &self.box_ports.get(key)?.endpoint {
+        let record = self.box_ports.get(key)?;
+        match &record.endpoint {
             Endpoint::Pipe { pipe, side, .. } => pipe.set(*side, port),
             Endpoint::Switch { switch, port: name, slot } => {
                 let before = slot.set(port);
+                record.steering.iter().for_each(|steering| slot.steer(steering));
                 let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
                 match plugged {
                     true => self.resume_port(&switch, &name, &slot),
@@ -256,15 +277,17 @@ impl Network {
         let Some(record) = self.box_ports.remove(key) else { return false };
         let (owner, mac) = (record.owner.clone(), record.mac);
         let (limits, ended) = (record.limits.clone(), record.ended);
+        let (cores, steering) = (record.cores, record.steering.clone());
         let port = self.detach_port(key, record);
         let endpoint = match to {
             Some((switch, port, slot)) => Endpoint::Switch { switch, port, slot },
             None => {
-                let (pipe, link) = self.add_box_pipe();
+                let (pipe, link) = self.add_box_pipe(cores);
                 Endpoint::Pipe { pipe, side: 0, link, name: None }
             }
         };
-        self.box_ports.insert(key.clone(), BoxPortRecord { owner, mac, limits, endpoint, lost: 0, ended });
+        let record = BoxPortRecord { owner, mac, limits, cores, steering, endpoint, lost: 0, ended };
+        self.box_ports.insert(key.clone(), record);
         if port.is_some() {
             self.set_port(key, port);
         }

@@ -1,10 +1,12 @@
 //! The ring pairs of a box's port: one for each switch thread.
 
+use boundary::PortFault;
+use packet::steering::Steering;
 use sandbox::SharedRegion;
 use std::sync::Arc;
 use std::time::Duration;
 use switch::driver::{BoxPort, PortSlot};
-use switch::{BoxPipe, CapturedDriver, Captures, Counters, Driver, DriverError, RingBooks};
+use switch::{BoxPipe, CapturedDriver, Captures, Counters, Driver, DriverError, Link, RingBooks};
 
 /// The host's end of a ring pair of a box's port, and what wakes the box.
 pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
@@ -19,12 +21,19 @@ impl PairSlots {
         Self((0..threads).map(|_| PortSlot::default()).collect())
     }
 
-    /// Connects the ring pairs, or disconnects them; returns the previous ones.
+    /// Connects the ring pairs, in the order of threads and cores, or disconnects them; returns the previous ones.
     pub(super) fn set(&self, pairs: Option<Vec<Port>>) -> Option<Vec<Port>> {
+        let cores = pairs.as_ref().map_or(0, |pairs| pairs.len() / self.0.len().max(1));
         let mut pairs = pairs.into_iter().flatten();
         // All of them, also if there was none before.
-        let before: Vec<Option<Port>> = self.0.iter().map(|slot| slot.set(pairs.next())).collect();
-        before.into_iter().collect()
+        let of_thread = |slot: &PortSlot<_>| slot.set(pairs.by_ref().take(cores).collect());
+        let before: Vec<Port> = self.0.iter().flat_map(of_thread).collect();
+        (!before.is_empty()).then_some(before)
+    }
+
+    /// Says how packets are spread over the cores of the box.
+    pub(super) fn steer(&self, steering: &Steering) {
+        self.0.iter().for_each(|slot| slot.steer(steering.clone()));
     }
 
     /// The frames in the rings; `None` while the box does not run.
@@ -38,60 +47,96 @@ impl PairSlots {
     }
 }
 
-/// A pipe for each ring pair of the ports at its ends. Clones refer to the same ones.
+/// A pipe for each ring pair of the ports at its ends: those of the first thread, one for each core, then those of the next
+/// thread. Clones refer to the same ones.
 #[derive(Clone, Debug)]
-pub(super) struct PairPipes(Vec<BoxPipe<Arc<SharedRegion>>>);
+pub(super) struct PairPipes {
+    pipes: Vec<BoxPipe<Arc<SharedRegion>>>,
+    cores: usize,
+}
 
-impl PairPipes {
-    /// Pipes without boxes, one for each thread.
-    pub(super) fn new(threads: usize) -> Self {
-        let first = BoxPipe::default();
-        let others: Vec<_> = (1..threads).map(|_| first.beside()).collect();
-        Self(std::iter::once(first).chain(others).collect())
+/// The pipes that one thread moves frames through.
+#[derive(Debug)]
+struct ThreadPipes(Vec<BoxPipe<Arc<SharedRegion>>>);
+
+impl Link for ThreadPipes {
+    fn step(&mut self) -> usize {
+        self.0.iter_mut().map(Link::step).sum()
     }
 
-    /// The pipes, in the order of the threads.
-    pub(super) fn pipes(&self) -> impl Iterator<Item = &BoxPipe<Arc<SharedRegion>>> {
-        self.0.iter()
+    fn prepare_sleep(&mut self) -> bool {
+        self.0.iter_mut().fold(true, |sleeps, pipe| pipe.prepare_sleep() & sleeps)
+    }
+
+    fn end_sleep(&mut self) {
+        self.0.iter_mut().for_each(Link::end_sleep);
+    }
+
+    fn counters(&self) -> [Counters; 2] {
+        self.0.iter().map(Link::counters).fold(Default::default(), |[mut left, mut right], [more, other]| {
+            left += more;
+            right += other;
+            [left, right]
+        })
+    }
+
+    fn down(&self) -> Option<PortFault> {
+        self.0.iter().find_map(Link::down)
+    }
+}
+
+impl PairPipes {
+    /// Pipes without boxes, one for each thread and core.
+    pub(super) fn new(threads: usize, cores: usize) -> Self {
+        let first = BoxPipe::default();
+        let others: Vec<_> = (1..threads * cores).map(|_| first.beside()).collect();
+        Self { pipes: std::iter::once(first).chain(others).collect(), cores }
+    }
+
+    /// What moves frames, for each thread.
+    pub(super) fn links(&self) -> impl Iterator<Item = Box<dyn Link>> {
+        self.pipes
+            .chunks(self.cores.max(1))
+            .map(|pipes| Box::new(ThreadPipes(pipes.to_vec())) as Box<dyn Link>)
     }
 
     /// Connects the ring pairs of a box's port to a side, or disconnects them; returns the previous ones.
     pub(super) fn set(&self, side: usize, pairs: Option<Vec<Port>>) -> Option<Vec<Port>> {
         let mut pairs = pairs.into_iter().flatten();
-        let before: Vec<Option<Port>> = self.0.iter().map(|pipe| pipe.set(side, pairs.next())).collect();
+        let before: Vec<Option<Port>> = self.pipes.iter().map(|pipe| pipe.set(side, pairs.next())).collect();
         before.into_iter().collect()
     }
 
     /// The captures at a side.
     pub(super) fn captures(&self, side: usize) -> Captures {
-        self.0.first().map(|pipe| pipe.captures(side)).unwrap_or_default()
+        self.pipes.first().map(|pipe| pipe.captures(side)).unwrap_or_default()
     }
 
     /// The frames in the rings at a side; `None` while the box does not run.
     pub(super) fn rings(&self, side: usize) -> Option<RingBooks> {
-        sum(self.0.iter().filter_map(|pipe| pipe.rings(side)))
+        sum(self.pipes.iter().filter_map(|pipe| pipe.rings(side)))
     }
 
     /// Counters of a side.
     pub(super) fn side_counters(&self, side: usize) -> Counters {
         let mut all = Counters::default();
-        self.0.iter().for_each(|pipe| all += pipe.side_counters(side));
+        self.pipes.iter().for_each(|pipe| all += pipe.side_counters(side));
         all
     }
 
     /// Time spent on the frames of a side.
     pub(super) fn cost(&self, side: usize) -> Duration {
-        self.0.iter().map(|pipe| pipe.cost(side)).sum()
+        self.pipes.iter().map(|pipe| pipe.cost(side)).sum()
     }
 
     /// Frames that were taken out of a ring and wait for room in the other one.
     pub(super) fn waiting(&self) -> u64 {
-        self.0.iter().map(BoxPipe::waiting).sum()
+        self.pipes.iter().map(BoxPipe::waiting).sum()
     }
 
     /// Why it is down, if it is.
     pub(super) fn down(&self) -> Option<DriverError> {
-        self.0.iter().find_map(switch::Link::down).map(DriverError::Box)
+        self.pipes.iter().find_map(switch::Link::down).map(DriverError::Box)
     }
 }
 

@@ -6,6 +6,7 @@ use model::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
     PortName, ServiceName, SwitchName,
 };
+use packet::steering::Steering;
 use protocol::agent::ControllerState;
 use protocol::fabric::SteeringDefinition;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(crate) struct AttachRequest {
     pub(crate) mac: MacAddr,
     /// Its limits at a switch.
     pub(crate) limits: Limits,
+    /// The number of the box's cores.
+    pub(crate) cores: usize,
 }
 
 /// What a box's port is attached to now.
@@ -142,6 +145,10 @@ pub(super) struct BoxPortRecord {
     pub(super) owner: Owner,
     pub(super) mac: MacAddr,
     pub(super) limits: Limits,
+    /// The number of the box's cores.
+    pub(super) cores: usize,
+    /// How packets are spread over the cores, once the configurations of the box are installed.
+    pub(super) steering: Option<Steering>,
     pub(super) endpoint: Endpoint,
     /// Packets that were in the box's rings when it ended.
     pub(super) lost: u64,

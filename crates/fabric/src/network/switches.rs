@@ -238,6 +238,8 @@ impl Network {
                     }
                 }
                 let mac = self.box_ports.get(&key).map(|record| record.mac);
+                let cores = self.box_ports.get(&key).map_or(1, |record| record.cores);
+                self.check_cores(switch, name, cores)?;
                 let slot = PairSlots::new(self.thread_count());
                 self.insert(switch, NewPort { mac, ..new(slot.drivers()) })?;
                 if let Some(mac) = mac
@@ -296,6 +298,7 @@ impl Network {
         number: u8,
         attach: &AttachRequest,
     ) -> Result<(PortName, PairSlots), OperationError> {
+        self.check_cores(switch, name, attach.cores)?;
         let port: PortName =
             format!("{name}.{number}").parse().map_err(|_| PortError::LongBoxName(name.clone()))?;
         let slot = PairSlots::new(self.thread_count());
@@ -321,6 +324,18 @@ impl Network {
             }
         }
         Ok((port, slot))
+    }
+
+    /// Refuses a box with several cores at a steering switch, which notes packets by the buffers of one box.
+    fn check_cores(&self, switch: &SwitchName, name: &BoxName, cores: usize) -> Result<(), OperationError> {
+        let is_steering = self
+            .switches
+            .get(self.number(switch)?)
+            .is_some_and(|record| record.definition.mode == SwitchMode::Steering);
+        match cores > 1 && is_steering {
+            true => Err(PortError::CoresAtSteering(name.clone(), switch.clone()).into()),
+            false => Ok(()),
+        }
     }
 
     /// Binds the address of a box to its port at a learning switch. A static switch gets addresses by

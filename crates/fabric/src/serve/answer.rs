@@ -150,7 +150,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         }
         Order::Check(order) => {
             let (ports, image) = (order.ports.into(), order.image.as_ref());
-            done(&order, fabric.check(&order.configuration, ports, order.limits, image))
+            done(&order, fabric.check(&order.configuration, (ports, order.cores), order.limits, image))
         }
         Order::Events(order) => {
             let (page, talkative) = fabric.events(order.after, entries(order.most));

@@ -72,6 +72,8 @@ pub enum FabricError {
     NoDevice,
     /// The box's name is too long for a port of a switch.
     LongBoxName(BoxName),
+    /// A box with several cores can't do this: what.
+    Cores(BoxName, String),
     /// The port's device or file can't be used.
     Device(String),
     /// A limit is reached.
@@ -146,6 +148,7 @@ impl fmt::Display for FabricError {
             Self::LongBoxName(name) => {
                 write!(f, "the name {name} is too long for a box at a switch: shorten it by 3 characters")
             }
+            Self::Cores(name, what) => write!(f, "box {name} has several cores: {what}"),
             Self::Limit(what, limit) => write!(f, "the limit of {limit} {what} is reached"),
             Self::NoProcessor { all } => write!(
                 f,

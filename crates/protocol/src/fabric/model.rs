@@ -154,6 +154,9 @@ pub struct BoxRuntime {
     pub crash: Option<CrashReport>,
     /// The processor time of all its instances.
     pub usage: ResourceUsage,
+    /// The processor time of each of its cores since it was last started, if it has several.
+    #[serde(default)]
+    pub core_times: Vec<Duration>,
     /// Packets dropped inside all its instances, by reason.
     pub drops: BTreeMap<String, u64>,
     /// What became of the other packets in all its instances, as it last reported.
@@ -166,6 +169,9 @@ pub struct BoxRuntime {
     pub stats: Option<BoxStats>,
     /// Its process.
     pub process: Option<i32>,
+    /// The processes of its other cores.
+    #[serde(default)]
+    pub other_processes: Vec<i32>,
     /// Its reserved processor.
     pub processor: Option<u32>,
     /// What runs it. `None` if it was never started.

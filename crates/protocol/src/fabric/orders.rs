@@ -8,9 +8,9 @@ use super::model::{
 };
 use crate::agent::ControllerState;
 use ::model::{
-    AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
-    CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, PortName, PortRequest, RecordedWrite,
-    ServiceName, SwitchName,
+    AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CoreCount,
+    CreateBox, CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, PortName, PortRequest,
+    RecordedWrite, ServiceName, SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -487,6 +487,9 @@ orders! {
         /// The image of the box. Absent: the built-in one.
         #[serde(default)]
         image: Option<ImageDigest>,
+        /// The number of engines that run it together.
+        #[serde(default)]
+        cores: CoreCount,
     } -> CheckOutcome;
 
     /// Events since a number.

@@ -2,10 +2,10 @@
 
 use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
-    CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput,
-    FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest, InstanceStatus, Isolation,
-    Limits, LogLine, MacAddr, PortDriver, PortName, PortRequest, RefusedTuples, Sandbox, Severity,
-    SteeringStatus, SwitchName, Time, TranslationStatus, Value,
+    CoreCount, CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File,
+    FlowOutput, FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest,
+    InstanceStatus, Isolation, Limits, LogLine, MacAddr, PortDriver, PortName, PortRequest, RefusedTuples,
+    Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -168,11 +168,13 @@ fn runtime() -> BoxRuntime {
             batch: None,
         }),
         usage: ResourceUsage { time: Duration::from_millis(3), turns: 4, overruns: 0 },
+        core_times: vec![Duration::from_millis(1), Duration::from_millis(2)],
         drops: BTreeMap::from([("denied".to_string(), 9)]),
         account: model::PacketAccount::default(),
         places: model::PacketPlaces::default(),
         stats: Some(BoxStats { heap_used: 1, heap_peak: 2, lost_events: 0 }),
         process: Some(77),
+        other_processes: vec![78],
         processor: None,
         sandbox: Some(SandboxKind::Process),
         attachments: definition().ports.into_iter().map(|port| port.attach).collect(),
@@ -330,7 +332,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
         OpenFile { name: name(), file: "out.pcap".into() } => 24;
-        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None, cores: CoreCount::default() } => CheckOutcome::Rejected(vec![diagnostic()]);
         LoadImage { image: image(), bytes: 3 } => ();
         ForgetImage { image: image() } => ();
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };

@@ -15,6 +15,7 @@ mod peer_memory;
 mod pipe;
 mod port_slot;
 mod sealed_memory;
+mod spread;
 mod tap;
 mod vhost_user;
 

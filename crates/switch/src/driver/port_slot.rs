@@ -2,16 +2,18 @@
 
 use super::boxed::BoxPort;
 use super::contract::{Driver, DriverError, Received, Sent};
+use super::spread::SpreadPort;
 use crate::batch::Batch;
 use crate::books::RingBooks;
 use crate::silence::Progress;
+use packet::steering::Steering;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Holds a box's port, or nothing while the box does not run. An empty slot receives nothing and fails to send, which
 /// takes the switch port down until it gets a new driver. Clones refer to the same slot.
 #[derive(Debug)]
-pub struct PortSlot<Owner>(Arc<Mutex<Option<BoxPort<Owner>>>>);
+pub struct PortSlot<Owner>(Arc<Mutex<Option<SpreadPort<Owner>>>>);
 
 impl<Owner> Clone for PortSlot<Owner> {
     fn clone(&self) -> Self {
@@ -27,21 +29,29 @@ impl<Owner> Default for PortSlot<Owner> {
 }
 
 impl<Owner> PortSlot<Owner> {
-    fn lock(&self) -> MutexGuard<'_, Option<BoxPort<Owner>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<SpreadPort<Owner>>> {
         // One thread runs the switch and changes its ports, so the lock is never contended.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a port, or removes it; returns the previous one.
-    pub fn set(&self, port: Option<BoxPort<Owner>>) -> Option<BoxPort<Owner>> {
-        std::mem::replace(&mut *self.lock(), port)
+    /// Inserts the ports of a box, one for each of its cores, or removes them if there are none; returns the previous ones.
+    pub fn set(&self, cores: Vec<BoxPort<Owner>>) -> Vec<BoxPort<Owner>> {
+        let new = (!cores.is_empty()).then(|| SpreadPort::new(cores));
+        std::mem::replace(&mut *self.lock(), new).map(SpreadPort::into_cores).unwrap_or_default()
+    }
+
+    /// Says how packets are spread over the cores. Until then, it is by their addresses alone.
+    pub fn steer(&self, steering: Steering) {
+        if let Some(port) = self.lock().as_mut() {
+            port.steer(steering);
+        }
     }
 }
 
 impl<Owner: Send> PortSlot<Owner> {
     /// The frames in the rings of the port; `None` while the slot is empty.
     pub fn rings(&self) -> Option<RingBooks> {
-        self.lock().as_mut().map(BoxPort::rings)
+        self.lock().as_mut().map(SpreadPort::rings)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use api::{
-    Attachment, Cores, CreateBox, IpPrefix, MacAddr, PortRequest, Restart, Ring, Sandbox, Size, Weight,
+    Attachment, CoreCount, Cores, CreateBox, IpPrefix, MacAddr, PortRequest, Restart, Ring, Sandbox, Size,
+    Weight,
 };
 use clap::{Args, ValueEnum};
 
@@ -43,6 +44,9 @@ pub(super) struct BoxOptions {
     /// Private memory.
     #[arg(long, value_name = "SIZE", default_value = "8M")]
     memory: Size,
+    /// Engines that run the configuration together, each on a core of its own with a part of the flows.
+    #[arg(long, value_name = "N", default_value_t)]
+    cores: CoreCount,
     /// Weight when boxes compete for CPU time.
     #[arg(long, value_name = "N", default_value_t)]
     cpu_weight: Weight,
@@ -93,6 +97,7 @@ impl BoxOptions {
             },
             memory: self.memory,
             ring: self.ring,
+            cores: self.cores,
             cpu_weight: self.cpu_weight,
             cpu_limit: self.cpu_limit,
             dedicated: self.dedicated,

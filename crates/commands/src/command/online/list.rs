@@ -65,10 +65,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sandbox, and the CPU of a dedicated box.
+/// The sandbox, the number of its cores if there are several, and the CPU of a dedicated box.
 fn sandbox(status: &BoxStatus) -> String {
-    let sandbox = online::sandbox(status.sandbox);
-    status.processor.map_or(sandbox.into(), |number| format!("{sandbox}, cpu {number}"))
+    let sandbox = online::cores_of(status);
+    match status.processor.filter(|_| status.cores.is_one()) {
+        Some(number) => format!("{sandbox}, cpu {number}"),
+        None => sandbox,
+    }
 }
 
 fn row(status: &BoxStatus) -> Vec<String> {

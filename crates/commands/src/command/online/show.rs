@@ -142,6 +142,12 @@ fn text(detail: &BoxDetail, forms: &[String]) -> String {
         (false, _) => String::new(),
     };
     line("cpu", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
+    if !status.cores.is_one() {
+        let times: Vec<String> =
+            status.core_ns.iter().map(|ns| format!("{:.3} s", *ns as f64 / 1e9)).collect();
+        let times = if times.is_empty() { String::new() } else { format!(", CPU time {}", times.join(", ")) };
+        line("cores", format!("{}{times}", status.cores));
+    }
     let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
     line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));
     if status.share_packets {

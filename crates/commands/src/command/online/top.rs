@@ -202,7 +202,7 @@ fn row(status: &BoxStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
         online::state(status.state).into(),
-        online::sandbox(status.sandbox).into(),
+        online::cores_of(status),
         online::share(status.rates.cores),
         online::rate(status.usage.memory.0 as f64),
         online::rate(status.rates.received_packets),

@@ -138,7 +138,7 @@ impl FunctionPort {
         BoxPort::note_tags(&mut all);
         let port = |port| {
             let slot = PortSlot::default();
-            slot.set(Some(port));
+            slot.set(vec![port]);
             Self { slot, doorbell: doorbell.clone() }
         };
         Ok((all.into_iter().map(port).collect(), FunctionEnds { memory, doorbell: far.into(), layout }))
@@ -209,7 +209,7 @@ impl Driver for FunctionPort {
 
     /// The frames that wait in the rings, in both directions: no one will take them.
     fn abandon(&mut self) -> u64 {
-        self.slot.set(None).map_or(0, |mut port| port.rings().waiting())
+        self.slot.set(Vec::new()).iter_mut().map(|port| port.rings().waiting()).sum()
     }
 
     /// The doorbell, until the function has closed it: it would be readable without end.

@@ -1,30 +1,76 @@
-//! Which shard a packet belongs to: by a symmetric hash of its addresses, or by the numbers of a translator.
+//! Which of several shards a packet belongs to: by a symmetric hash of its addresses, or by the numbers of a translator.
+//! Shards are engines that run one configuration together.
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use element::{DividedRange, Shard};
-
-/// EtherTypes of IPv4, IPv6, ARP, and of tags with another type behind them.
-pub(crate) const IP4: u16 = 0x0800;
-pub(crate) const IP6: u16 = 0x86dd;
-pub(crate) const ARP: u16 = 0x0806;
-pub(crate) const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// EtherType of IPv4.
+pub const IP4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub const IP6: u16 = 0x86dd;
+/// EtherType of ARP.
+pub const ARP: u16 = 0x0806;
+/// EtherTypes of tags with another type behind them.
+pub const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Tags that are looked behind.
-pub(crate) const MAX_TAGS: usize = 2;
-/// Errors of ICMP that hold the header of a packet, and messages of ICMPv6.
-pub(crate) const ICMP_ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
-pub(crate) const ICMP6_ERRORS: core::ops::RangeInclusive<u8> = 1..=4;
-pub(crate) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
-pub(crate) const NEIGHBOUR_DISCOVERY: core::ops::RangeInclusive<u8> = 133..=137;
-pub(crate) const ARP_REPLY: u16 = 2;
+pub const MAX_TAGS: usize = 2;
+/// Types of ICMP messages that hold the header of a packet (RFC 792).
+pub const ICMP_ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
+/// Types of ICMPv6 messages that hold the header of a packet (RFC 4443).
+pub const ICMP6_ERRORS: core::ops::RangeInclusive<u8> = 1..=4;
+/// Type of the ICMPv6 message that answers about an address (RFC 4861).
+pub const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+/// Types of the ICMPv6 messages about neighbours (RFC 4861).
+pub const NEIGHBOUR_DISCOVERY: core::ops::RangeInclusive<u8> = 133..=137;
+/// Operation of an ARP message that answers (RFC 826).
+pub const ARP_REPLY: u16 = 2;
 
 /// A mixing step: a factor, a shift to the right whose result is added without carry, and another factor.
-pub(crate) type Mix = (u32, u32, u32);
+pub type Mix = (u32, u32, u32);
 /// The step for each word of the addresses.
-pub(crate) const WORD_MIX: Mix = (0x9e37_79b1, 15, 0x85eb_ca77);
+pub const WORD_MIX: Mix = (0x9e37_79b1, 15, 0x85eb_ca77);
 /// The step for the sum of these.
-pub(crate) const SUM_MIX: Mix = (0xc2b2_ae3d, 16, 0x27d4_eb2f);
+pub const SUM_MIX: Mix = (0xc2b2_ae3d, 16, 0x27d4_eb2f);
+
+/// Numbers that a translator gives to flows, a part of them in each shard, so that replies show which shard has the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DividedRange {
+    /// Ports of an address, both ends included.
+    Ports(Ipv4Addr, u16, u16),
+    /// Addresses, both ends included.
+    Addresses(Ipv4Addr, Ipv4Addr),
+}
+
+impl DividedRange {
+    /// Whether a reply could belong to both.
+    pub fn overlaps(&self, other: &DividedRange) -> bool {
+        let ends = |range: &DividedRange| match *range {
+            DividedRange::Ports(address, ..) => (address, address),
+            DividedRange::Addresses(first, last) => (first, last),
+        };
+        let ((first, last), (other_first, other_last)) = (ends(self), ends(other));
+        match (self, other) {
+            (DividedRange::Ports(one, low, high), DividedRange::Ports(two, other_low, other_high)) => {
+                one == two && low <= other_high && other_low <= high
+            }
+            _ => first <= other_last && other_first <= last,
+        }
+    }
+}
+
+/// The first and the last of the numbers 0 to `top` that shard `index` of `count` has. `None` if there are fewer numbers than
+/// shards.
+pub fn part(top: u32, index: u32, count: u32) -> Option<(u32, u32)> {
+    let start = |index: u32| (u64::from(top) + 1) * u64::from(index) / u64::from(count.max(1));
+    let (first, end) = (start(index), start(index + 1));
+    (end > first).then(|| (first as u32, (end - 1) as u32))
+}
+
+/// The shard that has `number` of the numbers 0 to `top`.
+pub fn owner(number: u32, top: u32, count: u32) -> u32 {
+    let owns = |index: &u32| part(top, *index, count).is_some_and(|(_, last)| number <= last);
+    (0..count).find(owns).unwrap_or(0)
+}
 
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,17 +192,17 @@ impl Steering {
                 DividedRange::Addresses(first, last) => (receiver, first.to_bits(), last.to_bits()),
             };
             let is_in = (first..=last).contains(&number);
-            is_in.then(|| Shard::owner(number - first, last - first, self.shards))
+            is_in.then(|| owner(number - first, last - first, self.shards))
         })
     }
 
     /// The number of shards.
-    pub(crate) fn shards(&self) -> u32 {
+    pub fn shards(&self) -> u32 {
         self.shards
     }
 
     /// The divided ranges.
-    pub(crate) fn ranges(&self) -> &[DividedRange] {
+    pub fn ranges(&self) -> &[DividedRange] {
         &self.ranges
     }
 
@@ -274,5 +320,34 @@ mod tests {
                 steering.of_frame(&bytes);
             }
         }
+    }
+
+    #[test]
+    fn parts_cover_each_number_once() {
+        for (top, count) in [(64_511, 2), (64_511, 7), (3, 4), (u32::MAX, 3)] {
+            let mut next = 0;
+            for index in 0..count {
+                let (first, last) = part(top, index, count).expect("enough numbers");
+                assert_eq!(u64::from(first), next);
+                next = u64::from(last) + 1;
+                for number in [first, last, first + (last - first) / 2] {
+                    assert_eq!(owner(number, top, count), index);
+                }
+            }
+            assert_eq!(next, u64::from(top) + 1);
+        }
+        assert_eq!(part(1, 0, 3), None);
+    }
+
+    #[test]
+    fn ranges_overlap_by_address_and_port() {
+        let ports = |last, low, high| DividedRange::Ports(Ipv4Addr::new(1, 0, 0, last), low, high);
+        let addresses =
+            |low, high| DividedRange::Addresses(Ipv4Addr::new(1, 0, 0, low), Ipv4Addr::new(1, 0, 0, high));
+        assert!(ports(1, 10, 20).overlaps(&ports(1, 20, 30)));
+        assert!(!ports(1, 10, 20).overlaps(&ports(1, 21, 30)));
+        assert!(!ports(1, 10, 20).overlaps(&ports(2, 10, 20)));
+        assert!(addresses(1, 4).overlaps(&ports(4, 1, 2)));
+        assert!(!addresses(1, 3).overlaps(&addresses(4, 5)));
     }
 }
