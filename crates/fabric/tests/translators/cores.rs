@@ -166,7 +166,7 @@ fn answers_about_addresses_reach_all_cores_and_writes_too() {
             "00".repeat(38)
         )
     };
-    let text = arp("asks", 1) + &arp("answers", 2) + "q :: Queue(200) -> ToDevice(0);";
+    let text = "q :: Queue(200) -> ToDevice(0);\n".to_string() + &arp("asks", 1) + &arp("answers", 2);
     bed.start("source", &text, &[]).unwrap();
     write(&bed, "source", "asks.active", "true").unwrap();
     write(&bed, "source", "answers.active", "true").unwrap();
