@@ -344,9 +344,9 @@ fn ip6_part(p: &mut Program, ends: Ends, inner: Option<Label>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steering::Destination;
     use alloc::vec;
     use element::AdditiveRandom;
+    use packet::steering::Destination;
 
     /// Runs a program as Linux does: a load beyond the packet ends it with 0.
     fn accepts(program: &[FilterInstruction], packet: &[u8]) -> bool {
