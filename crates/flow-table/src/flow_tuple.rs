@@ -6,7 +6,7 @@ use packet::protocol;
 
 use crate::extract::{Ingress, is_error};
 use crate::key::Key;
-use crate::layout::{NETWORK_PRESENT, TRANSPORT_PRESENT};
+use crate::layout::{FRAGMENT, NETWORK_PRESENT, TRANSPORT_PRESENT};
 use crate::locate::{Ip, Payload, locate};
 
 /// Bytes of a packet in an ICMP error that are looked at: an IPv6 header and the ports after it, or an IPv4 header with options.
@@ -78,6 +78,27 @@ impl FlowTuple {
     }
 }
 
+/// Both ends of a flow in words of 32 bits, for hashes that programs of classic BPF can compute.
+///
+/// An ICMP error has the ends of the packet that it quotes. Fragments have no ports, because only the first one holds them.
+/// Packets that are not IP have the ends of their Ethernet header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowWords {
+    addresses: [[u32; 4]; 2],
+    /// Words of an address.
+    length: usize,
+    ports: [u16; 2],
+}
+
+impl FlowWords {
+    /// For each end, the words of its address, and its port as in [`FlowEnd`].
+    #[inline]
+    pub fn ends(&self) -> impl Iterator<Item = (&[u32], u16)> {
+        let addresses = self.addresses.iter().map(|words| words.get(..self.length).unwrap_or_default());
+        addresses.zip(self.ports)
+    }
+}
+
 /// What an ICMP message is about.
 #[derive(Debug)]
 struct Subject {
@@ -89,7 +110,8 @@ struct Subject {
 
 impl Subject {
     fn read(frame: &[u8]) -> Option<Self> {
-        let Payload::Ip(Ip { is_ip4, transport, is_fragment: false, .. }) = locate(frame)?.payload else {
+        let Payload::Ip(Ip { is_ip4, protocol, transport, is_fragment: false, .. }) = locate(frame)?.payload
+        else {
             return None;
         };
         let (start, end) = transport?;
@@ -104,12 +126,10 @@ impl Subject {
         let inner = inner.get(..14 + length)?;
         let key = Key::extract(inner, &Ingress::default()).0;
         let identifier = match locate(inner)?.payload {
-            Payload::Ip(Ip {
-                protocol: protocol::ICMP | protocol::ICMP6,
-                transport: Some((start, _)),
-                ..
-            }) => {
-                let header = inner.get(start..).and_then(|rest| rest.first_chunk::<8>());
+            Payload::Ip(Ip { protocol: inner_protocol, transport: Some((start, end)), .. })
+                if inner_protocol == protocol =>
+            {
+                let header = inner.get(start..end).and_then(|rest| rest.first_chunk::<8>());
                 header.and_then(|header| identifier(is_ip4, header))
             }
             _ => None,
@@ -146,6 +166,55 @@ impl Key {
             [end(words[4] >> 32, ports >> 16), end(words[4], ports)]
         });
         FlowTuple { hash: self.flow_hash(seed), protocol: self.protocol(), ends }
+    }
+
+    /// Both ends of the flow of the packet with these match fields, whose headers are in `frame`.
+    #[must_use]
+    #[inline]
+    pub fn flow_words(&self, frame: &[u8]) -> FlowWords {
+        match (self.eth_type(), self.protocol()) {
+            (0x0800, protocol::ICMP) | (0x86dd, protocol::ICMP6) => self.icmp_words(frame),
+            _ => self.plain_words(),
+        }
+    }
+
+    #[inline]
+    fn plain_words(&self) -> FlowWords {
+        let (words, presence) = (&self.words, self.presence());
+        let halves = |word: u64| ((word >> 32) as u32, word as u32);
+        let (addresses, length) = match self.eth_type() {
+            0x0800 if presence & NETWORK_PRESENT != 0 => {
+                let (source, destination) = halves(words[4]);
+                ([[source, 0, 0, 0], [destination, 0, 0, 0]], 1)
+            }
+            0x86dd if presence & NETWORK_PRESENT != 0 => {
+                let address = |at: usize| {
+                    let [(first, second), (third, fourth)] = [words[at], words[at + 1]].map(halves);
+                    [first, second, third, fourth]
+                };
+                ([address(4), address(6)], 4)
+            }
+            _ => {
+                let [destination, source] = [words[1], words[2]].map(|word| halves(word >> 16));
+                ([[source.0, source.1, 0, 0], [destination.0, destination.1, 0, 0]], 2)
+            }
+        };
+        let has_ports = length != 2
+            && presence & (TRANSPORT_PRESENT | FRAGMENT) == TRANSPORT_PRESENT
+            && matches!(self.protocol(), protocol::TCP | protocol::UDP | protocol::SCTP);
+        let ports = if has_ports { words[3] >> 32 } else { 0 };
+        FlowWords { addresses, length, ports: [(ports >> 16) as u16, ports as u16] }
+    }
+
+    #[cold]
+    fn icmp_words(&self, frame: &[u8]) -> FlowWords {
+        let Some(Subject { quoted, identifier }) = Subject::read(frame) else { return self.plain_words() };
+        let key = quoted.as_ref().filter(|key| key.presence() & NETWORK_PRESENT != 0).unwrap_or(self);
+        let mut words = key.plain_words();
+        if let Some(identifier) = identifier.filter(|_| key.presence() & FRAGMENT == 0) {
+            words.ports = [identifier; 2];
+        }
+        words
     }
 
     #[cold]

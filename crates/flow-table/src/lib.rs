@@ -57,7 +57,7 @@ pub use change::{
 pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;
-pub use flow_tuple::{FlowEnd, FlowTuple};
+pub use flow_tuple::{FlowEnd, FlowTuple, FlowWords};
 pub use fragments::{FragmentCounters, Fragments};
 pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups, MAX_GROUPS};
 pub use key::Key;

@@ -1,10 +1,11 @@
-//! Packets: buffers from fixed pools, batches, annotations, time, header views, and the names of assigned numbers.
+//! Packets: buffers from fixed pools, batches, annotations, time, header views, the names of assigned numbers,
+//! and programs that select packets.
 //!
 //! Invariants:
 //! - a packet's bytes are always initialised memory, in its own buffer or in one that it keeps alive;
 //! - a packet's bytes are written only while no other packet shares them;
 //! - no method panics, for any lengths and offsets;
-//! - once a pool has grown to the size that its user needs, nothing in this crate allocates.
+//! - once a pool has grown to the size that its user needs, nothing in this crate allocates for a packet.
 //!
 //! Absent: input and output, clocks, elements, and threads: a pool and its packets stay on one thread.
 
@@ -27,6 +28,7 @@ mod prefetch;
 pub mod services;
 mod simd;
 mod slot;
+pub mod socket_filter;
 pub mod steering;
 mod time;
 pub mod view;

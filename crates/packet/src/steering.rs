@@ -4,6 +4,8 @@
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
+use crate::socket_filter::Mix;
+
 /// EtherType of IPv4.
 pub const IP4: u16 = 0x0800;
 /// EtherType of IPv6.
@@ -25,12 +27,10 @@ pub const NEIGHBOUR_DISCOVERY: core::ops::RangeInclusive<u8> = 133..=137;
 /// Operation of an ARP message that answers (RFC 826).
 pub const ARP_REPLY: u16 = 2;
 
-/// A mixing step: a factor, a shift to the right whose result is added without carry, and another factor.
-pub type Mix = (u32, u32, u32);
 /// The step for each word of the addresses.
-pub const WORD_MIX: Mix = (0x9e37_79b1, 15, 0x85eb_ca77);
+pub const WORD_MIX: Mix = Mix(0x9e37_79b1, 15, 0x85eb_ca77);
 /// The step for the sum of these.
-pub const SUM_MIX: Mix = (0xc2b2_ae3d, 16, 0x27d4_eb2f);
+pub const SUM_MIX: Mix = Mix(0xc2b2_ae3d, 16, 0x27d4_eb2f);
 
 /// Numbers that a translator gives to flows, a part of them in each shard, so that replies show which shard has the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,12 +214,8 @@ impl Steering {
 
 /// A hash that does not depend on the order of the words, so that it is the same in both directions.
 fn hash(words: &[u32]) -> u32 {
-    let mix = |word: u32, (before, shift, after): Mix| {
-        let mixed = word.wrapping_mul(before);
-        (mixed ^ mixed >> shift).wrapping_mul(after)
-    };
-    let sum = words.iter().fold(0u32, |sum, word| sum.wrapping_add(mix(*word, WORD_MIX)));
-    mix(sum, SUM_MIX)
+    let sum = words.iter().fold(0u32, |sum, word| sum.wrapping_add(WORD_MIX.apply(*word)));
+    SUM_MIX.apply(sum)
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {

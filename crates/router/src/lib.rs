@@ -61,6 +61,6 @@ pub use own_writes::OwnWrite;
 pub use packet::steering::{Destination, Steering};
 pub use registry::Registry;
 pub use router::{ROUTER_VERSION, Router, RunEnd, Written};
-pub use steering_filter::{FilterInstruction, steering_filter};
+pub use steering_filter::steering_filter;
 pub use swap::{Successor, Swap};
 pub use turn::Turn;

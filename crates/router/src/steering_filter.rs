@@ -3,49 +3,15 @@
 use alloc::vec::Vec;
 
 use element::{DividedRange, Shard};
+use packet::socket_filter::operation::{
+    ADD, ADD_X, AND, BYTE, HALF, IF_EQUAL, IF_GREATER, IF_NOT_LESS, LOAD_MEMORY, LOAD_X_MEMORY, MULTIPLY,
+    RETURN, SHIFT_LEFT, SHIFT_RIGHT, STORE, WORD,
+};
+use packet::socket_filter::{FilterInstruction, Label, Program};
 use packet::steering::{
-    ARP, ARP_REPLY, ICMP_ERRORS, ICMP6_ERRORS, IP4, IP6, MAX_TAGS, Mix, NEIGHBOUR_ADVERTISEMENT,
+    ARP, ARP_REPLY, ICMP_ERRORS, ICMP6_ERRORS, IP4, IP6, MAX_TAGS, NEIGHBOUR_ADVERTISEMENT,
     NEIGHBOUR_DISCOVERY, SUM_MIX, Steering, TAGS, WORD_MIX,
 };
-
-/// An instruction of classic BPF: `struct sock_filter`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterInstruction {
-    /// The operation.
-    pub code: u16,
-    /// Instructions to skip if a condition holds.
-    pub jt: u8,
-    /// Instructions to skip if it does not hold.
-    pub jf: u8,
-    /// The operand.
-    pub k: u32,
-}
-
-// Operations.
-const LOAD_LENGTH: u16 = 0x80;
-const LOAD_MEMORY: u16 = 0x60;
-const LOAD: u16 = 0x00;
-const LOAD_X_MEMORY: u16 = 0x61;
-const STORE: u16 = 0x02;
-const ADD: u16 = 0x04;
-const ADD_X: u16 = 0x0c;
-const MULTIPLY: u16 = 0x24;
-const AND: u16 = 0x54;
-const SHIFT_LEFT: u16 = 0x64;
-const SHIFT_RIGHT: u16 = 0x74;
-const XOR_X: u16 = 0xac;
-const JUMP: u16 = 0x05;
-const IF_EQUAL: u16 = 0x15;
-const IF_GREATER: u16 = 0x25;
-const IF_NOT_LESS: u16 = 0x35;
-const IF_NOT_LESS_THAN_X: u16 = 0x3d;
-const RETURN: u16 = 0x06;
-const TO_X: u16 = 0x07;
-
-// Loads relative to X.
-const WORD: u16 = 0x40;
-const HALF: u16 = 0x48;
-const BYTE: u16 = 0x50;
 
 // Places of the scratch memory.
 /// The length of the tags before the EtherType.
@@ -58,103 +24,16 @@ const DESTINATION: u32 = 3;
 const BODY: u32 = 4;
 const PORT: u32 = 5;
 const SUM: u32 = 6;
-const MIXED: u32 = 7;
 
 /// The port of a packet that has none, which no range contains.
 const NO_PORT: u32 = u32::MAX;
 
-/// A place in the program that jumps lead to.
-type Label = usize;
-
-#[derive(Default)]
-struct Program {
-    code: Vec<FilterInstruction>,
-    /// Where each label is.
-    labels: Vec<usize>,
-    /// Jumps, and the labels that they lead to.
-    jumps: Vec<(usize, Label)>,
-}
-
-impl Program {
-    fn label(&mut self) -> Label {
-        self.labels.push(0);
-        self.labels.len() - 1
-    }
-
-    fn place(&mut self, label: Label) {
-        if let Some(place) = self.labels.get_mut(label) {
-            *place = self.code.len();
-        }
-    }
-
-    fn add(&mut self, code: u16, k: u32) {
-        self.code.push(FilterInstruction { code, jt: 0, jf: 0, k });
-    }
-
-    fn jump(&mut self, label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.add(JUMP, 0);
-    }
-
-    /// Jumps if a condition holds.
-    fn when(&mut self, code: u16, k: u32, label: Label) {
-        self.code.push(FilterInstruction { code, jt: 0, jf: 1, k });
-        self.jump(label);
-    }
-
-    /// Jumps if it does not hold.
-    fn unless(&mut self, code: u16, k: u32, label: Label) {
-        self.code.push(FilterInstruction { code, jt: 1, jf: 0, k });
-        self.jump(label);
-    }
-
-    /// Loads from the packet: `at` bytes behind an offset in memory.
-    fn load(&mut self, size: u16, base: u32, at: u32) {
-        self.add(LOAD_X_MEMORY, base);
-        self.add(size, at);
-    }
-
-    /// Jumps if the packet ends less than `length` bytes behind an offset in memory.
-    fn need(&mut self, base: u32, length: u32, label: Label) {
-        self.add(LOAD_MEMORY, base);
-        self.add(ADD, length);
-        self.add(TO_X, 0);
-        self.add(LOAD_LENGTH, 0);
-        self.unless(IF_NOT_LESS_THAN_X, 0, label);
-    }
-
-    fn mix(&mut self, (before, shift, after): Mix) {
-        self.add(MULTIPLY, before);
-        self.add(STORE, MIXED);
-        self.add(SHIFT_RIGHT, shift);
-        self.add(LOAD_X_MEMORY, MIXED);
-        self.add(XOR_X, 0);
-        self.add(MULTIPLY, after);
-    }
-
-    /// Adds a word of an address to the sum.
-    fn add_word(&mut self) {
-        self.mix(WORD_MIX);
-        self.add(LOAD_X_MEMORY, SUM);
-        self.add(ADD_X, 0);
-        self.add(STORE, SUM);
-    }
-
-    fn store(&mut self, place: u32, value: u32) {
-        self.add(LOAD, value);
-        self.add(STORE, place);
-    }
-
-    fn finish(mut self) -> Vec<FilterInstruction> {
-        for (at, label) in self.jumps {
-            let target = self.labels.get(label).copied().unwrap_or_default();
-            if let Some(jump) = self.code.get_mut(at) {
-                // Jumps lead forward only.
-                jump.k = target.saturating_sub(at + 1) as u32;
-            }
-        }
-        self.code
-    }
+/// Adds a word of an address to the sum.
+fn add_word(p: &mut Program) {
+    p.mix(WORD_MIX);
+    p.add(LOAD_X_MEMORY, SUM);
+    p.add(ADD_X, 0);
+    p.add(STORE, SUM);
 }
 
 /// Where the parts of the program lead.
@@ -305,7 +184,7 @@ fn ip4_part(steering: &Steering, p: &mut Program, shard: u32, (ends, inner): (En
     }
     for place in [SOURCE, DESTINATION] {
         p.add(LOAD_MEMORY, place);
-        p.add_word();
+        add_word(p);
     }
     p.jump(ends.spread);
 }
@@ -336,7 +215,7 @@ fn ip6_part(p: &mut Program, ends: Ends, inner: Option<Label>) {
     p.place(plain);
     for word in 0..8 {
         p.load(WORD, IP, 8 + word * 4);
-        p.add_word();
+        add_word(p);
     }
     p.jump(ends.spread);
 }
@@ -346,47 +225,8 @@ mod tests {
     use super::*;
     use alloc::vec;
     use element::AdditiveRandom;
+    use packet::socket_filter::run;
     use packet::steering::Destination;
-
-    /// Runs a program as Linux does: a load beyond the packet ends it with 0.
-    fn accepts(program: &[FilterInstruction], packet: &[u8]) -> bool {
-        let (mut a, mut x, mut memory, mut at) = (0u32, 0u32, [0u32; 16], 0usize);
-        loop {
-            let FilterInstruction { code, jt, jf, k } = program[at];
-            at += 1;
-            let load = |size: usize| {
-                let bytes = packet.get(x.wrapping_add(k) as usize..)?.get(..size)?;
-                Some(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
-            };
-            let mut branch = |holds: bool| at += usize::from(if holds { jt } else { jf });
-            match code {
-                LOAD => a = k,
-                LOAD_LENGTH => a = packet.len() as u32,
-                LOAD_MEMORY => a = memory[k as usize],
-                LOAD_X_MEMORY => x = memory[k as usize],
-                STORE => memory[k as usize] = a,
-                ADD => a = a.wrapping_add(k),
-                ADD_X => a = a.wrapping_add(x),
-                MULTIPLY => a = a.wrapping_mul(k),
-                AND => a &= k,
-                SHIFT_LEFT => a <<= k,
-                SHIFT_RIGHT => a >>= k,
-                XOR_X => a ^= x,
-                TO_X => x = a,
-                JUMP => at += k as usize,
-                IF_EQUAL => branch(a == k),
-                IF_GREATER => branch(a > k),
-                IF_NOT_LESS => branch(a >= k),
-                IF_NOT_LESS_THAN_X => branch(a >= x),
-                RETURN => return k > 0,
-                WORD | HALF | BYTE => match load([4, 2, 1][usize::from(code - WORD) / 8]) {
-                    Some(value) => a = value,
-                    None => return false,
-                },
-                _ => panic!("unknown operation {code:#x}"),
-            }
-        }
-    }
 
     #[test]
     fn the_program_decides_as_the_function() {
@@ -449,7 +289,7 @@ mod tests {
                 for (shard, program) in programs.iter().enumerate() {
                     let expected =
                         destination == Destination::All || destination == Destination::Shard(shard as u32);
-                    assert_eq!(accepts(program, &frame), expected, "{destination:?} {frame:02x?}");
+                    assert_eq!(run(program, &frame, 0, 0) > 0, expected, "{destination:?} {frame:02x?}");
                 }
                 hits[match destination {
                     Destination::All => 3,

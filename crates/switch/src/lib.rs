@@ -66,7 +66,7 @@ pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery}
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait, wait_shared};
-pub use shards::Shards;
+pub use shards::{Shards, Spread};
 pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};

@@ -3,6 +3,7 @@
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
 use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
+use crate::shards::Spread;
 use crate::silence::Progress;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
@@ -210,6 +211,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn link_state(&self) -> Option<LinkState> {
         self.driver.link_state()
+    }
+
+    fn set_thread(&mut self, spread: Spread, thread: usize) {
+        self.driver.set_thread(spread, thread);
     }
 
     fn waiting(&self) -> u64 {

@@ -4,11 +4,15 @@
 
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use switch::device::{PacketSocket, PacketSocketSettings, SendOutcome};
-use switch::driver::AfPacket;
-use switch::{Batch, Driver, DriverError};
+use switch::driver::{AfPacket, Received, Sent};
+use switch::{
+    Batch, Driver, DriverError, ForwardingMode, LearningBridge, LearningSettings, PortSettings, REASONS,
+    Shards, Spread, SwitchRunner,
+};
 use test_support::{Capability, require, skip};
 
 /// How long a test waits for expected frames.
@@ -295,6 +299,14 @@ fn datagram(flow: u16, back: bool) -> Vec<u8> {
 
 /// Opens `right` with this number of sockets that share its frames.
 fn group(count: usize) -> Vec<AfPacket> {
+    let mut ports = sockets(count);
+    // Without threads, the kernel divides by a hash of its own.
+    assert!(ports.iter_mut().all(|port| port.prepare_sleep().is_ok()));
+    ports
+}
+
+/// Opens `right` with sockets that are in no group yet.
+fn sockets(count: usize) -> Vec<AfPacket> {
     let descriptors = (0..count).map(|_| AfPacket::open_descriptor("right").unwrap()).collect();
     AfPacket::from_descriptors(descriptors).unwrap()
 }
@@ -363,6 +375,104 @@ fn sockets_of_a_group_share_the_flows_of_an_interface() {
     let shares = receive_shares(&mut ports, 1);
     assert_eq!(shares.concat(), flows[..1]);
     assert_eq!(ports.iter_mut().map(|port| port.take_missed()).sum::<u64>(), 0);
+}
+
+/// A packet socket of a switch that keeps a copy of what it receives.
+struct Observed {
+    socket: AfPacket,
+    thread: usize,
+    seen: Sender<(usize, Vec<u8>)>,
+}
+
+impl Driver for Observed {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let before = batch.len();
+        let received = self.socket.receive(batch)?;
+        for frame in batch.frames().skip(before) {
+            self.seen.send((self.thread, frame.to_vec())).unwrap();
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.socket.send(batch, frames)
+    }
+
+    fn set_thread(&mut self, spread: Spread, thread: usize) {
+        self.thread = thread;
+        self.socket.set_thread(spread, thread);
+    }
+}
+
+/// The kernel gives each thread the frames of its flows, with one socket for each thread and with fewer, also after the
+/// interface was down.
+#[test]
+fn frames_are_received_by_the_threads_of_their_flows() {
+    if !joined_interfaces() {
+        return;
+    }
+    // Without tags, with one that the kernel removes, and with two of which it leaves one.
+    let tagged = |tags: usize, flow: u16, back: bool| {
+        let mut frame = datagram(flow, back);
+        (0..tags).for_each(|_| drop(frame.splice(12..12, [0x81, 0, 0, 5])));
+        frame
+    };
+    for (threads, queues) in [(2, 2), (3, 3), (3, 2)] {
+        let bridge = || ForwardingMode::Learning(LearningBridge::new(LearningSettings::default()));
+        let mut switch = Shards::new(bridge(), (1..threads).map(|_| bridge()).collect(), 77).unwrap();
+        let (seen, came) = channel();
+        let observe =
+            |socket| Box::new(Observed { socket, thread: 0, seen: seen.clone() }) as Box<dyn Driver>;
+        let port = switch
+            .add_port(sockets(queues).into_iter().map(observe).collect(), &PortSettings::default())
+            .unwrap();
+        let mut left = AfPacket::open("left").unwrap();
+        for round in 0..2 {
+            let flows: Vec<_> =
+                (1000..1400).map(|flow| tagged(usize::from(flow % 3), flow, flow % 2 == 0)).collect();
+            send_by(&mut left, &flows);
+            let (start, mut counts) = (Instant::now(), vec![0; threads]);
+            while counts.iter().sum::<usize>() < 400 {
+                while switch.shards_mut().map(SwitchRunner::step).sum::<usize>() > 0 {}
+                // The kernel's own frames come too.
+                for (thread, frame) in came.try_iter().filter(|(_, frame)| flows.contains(frame)) {
+                    let owner = switch.shard_of(&frame);
+                    assert!(thread == owner || owner >= queues, "{thread} received a frame of {owner}");
+                    counts[owner] += 1;
+                }
+                assert!(start.elapsed() < TIMEOUT, "{counts:?}");
+            }
+            assert!(counts.iter().all(|count| *count > 400 / threads / 2), "{counts:?}");
+            if round == 0 {
+                assert!(ip("link set right down") && ip("link set right up"));
+                wait_for_frames(&mut left, &mut switch, &came);
+            }
+        }
+        let counters = switch.counters(port).unwrap();
+        assert!(
+            counters.received_frames > 800
+                && REASONS.iter().map(|reason| counters.dropped(*reason)).sum::<u64>()
+                    == counters.received_frames
+        );
+    }
+}
+
+/// Sends until frames pass again: the kernel takes a moment after an interface comes up.
+fn wait_for_frames(
+    left: &mut AfPacket,
+    switch: &mut Shards<ForwardingMode>,
+    came: &Receiver<(usize, Vec<u8>)>,
+) {
+    let (start, probe) = (Instant::now(), frame(1, 64));
+    while !came.try_iter().any(|(_, frame)| frame == probe) {
+        let mut batch = Batch::new(1);
+        batch.push(&probe);
+        left.send(&batch, &[0]).unwrap();
+        switch.shards_mut().for_each(|shard| {
+            shard.step();
+        });
+        assert!(start.elapsed() < TIMEOUT, "the interface does not go on");
+    }
 }
 
 /// The interface goes down and comes up, and is removed.

@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use element::{Descriptor, Device, DeviceRequest, IoError};
+use packet::socket_filter::FilterInstruction;
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
-use router::FilterInstruction;
 use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
 
 use super::bindings;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{Descriptor, DividedRange, IoError, OtherShards, Reader, Shard, Writer};
-use router::{FilterInstruction, Steering, steering_filter};
+use packet::socket_filter::FilterInstruction;
+use router::{Steering, steering_filter};
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
 

@@ -1,13 +1,16 @@
 //! Packet sockets that divide the frames of an interface among them (`PACKET_FANOUT`).
 
-use super::filter::attach_filter;
+use super::filter::{attach_filter, set_program};
 use crate::driver::kernel::check;
+use crate::shards::Spread;
 use std::io;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// A program divides.
+const BY_PROGRAM: i32 = libc::PACKET_FANOUT_CBPF as i32;
 /// The kernel divides by a hash that is the same for both directions of a flow, and has a secret of its own.
 const BY_HASH: i32 = libc::PACKET_FANOUT_HASH as i32;
 /// The members do not get what the host sends on the interface. `PACKET_IGNORE_OUTGOING` does not hold for groups.
@@ -18,14 +21,16 @@ const NEW_GROUP: i32 = libc::PACKET_FANOUT_FLAG_UNIQUEID as i32;
 /// The instruction of a filter that refuses every frame: returns 0.
 const REFUSE: (u16, u8, u8, u32) = (0x06, 0, 0, 0);
 
-/// A group of packet sockets on one interface. Each frame is received by one of them, and all frames of a flow by the same.
+/// A group of packet sockets on one interface. Each frame is received by one of them, and all frames of a flow by the same:
+/// by that of the thread of the switch that the flow belongs to, if all sockets have such threads.
 ///
 /// Until a socket joins a group it would receive every frame, so all but the first are [muted](Self::mute) before they are bound.
 #[derive(Debug)]
 pub(crate) struct FanOut {
     sockets: Vec<Arc<OwnedFd>>,
     has_joined: AtomicBool,
-    joining: Mutex<()>,
+    /// How the frames of the switch are spread, and the thread of each socket as far as it is known.
+    threads: Mutex<(Option<Spread>, Vec<Option<usize>>)>,
 }
 
 impl FanOut {
@@ -36,7 +41,22 @@ impl FanOut {
 
     /// A group of these sockets, which join it when [`join`](Self::join) is called.
     pub(crate) fn new(sockets: Vec<Arc<OwnedFd>>) -> Self {
-        Self { sockets, has_joined: AtomicBool::new(false), joining: Mutex::default() }
+        let threads = Mutex::new((None, vec![None; sockets.len()]));
+        Self { sockets, has_joined: AtomicBool::new(false), threads }
+    }
+
+    /// Says which thread of the switch uses a socket, which is not a member yet.
+    pub(crate) fn set_thread(&self, socket: usize, spread: Spread, thread: usize) {
+        let mut known = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        known.0 = Some(spread);
+        if let Some(place) = known.1.get_mut(socket) {
+            *place = Some(thread);
+        }
+    }
+
+    /// Whether it was told the threads of all sockets.
+    pub(crate) fn knows_threads(&self) -> bool {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).1.iter().all(Option::is_some)
     }
 
     /// Lets the sockets join the group, unless they have. Before Linux 6.13 that is only possible while the interface is up:
@@ -45,14 +65,24 @@ impl FanOut {
         if self.has_joined.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _one = self.joining.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let (spread, threads) = &*known;
+        let threads: Option<Vec<usize>> = threads.iter().copied().collect();
+        let program = spread.zip(threads).map(|(spread, threads)| spread.filter(&threads));
         let Some((first, others)) = self.sockets.split_first() else { return Ok(()) };
-        if !join_group(first, (BY_HASH | NEW_GROUP | IGNORE_OUTGOING) << 16)? {
+        // Linux has such programs since 4.3.
+        let by_program =
+            program.is_some() && join_group(first, (BY_PROGRAM | NEW_GROUP | IGNORE_OUTGOING) << 16)?;
+        if !by_program && !join_group(first, (BY_HASH | NEW_GROUP | IGNORE_OUTGOING) << 16)? {
             return Ok(());
         }
-        let number = group_of(first)? & 0xffff;
+        let group = group_of(first)?;
+        if let Some(code) = program.filter(|_| group >> 16 & 0xff == BY_PROGRAM) {
+            let code = code.iter().map(|one| (one.code, one.jt, one.jf, one.k));
+            set_program(first, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, code)?;
+        }
         for other in others {
-            if !join_group(other, number | (BY_HASH | IGNORE_OUTGOING) << 16)? {
+            if !join_group(other, group | IGNORE_OUTGOING << 16)? {
                 return Ok(());
             }
             unmute(other)?;

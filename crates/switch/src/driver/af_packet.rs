@@ -6,6 +6,7 @@
 use super::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{Coalescer, FanOut, PacketSocket, PacketSocketSettings, Segmenter};
+use crate::shards::Spread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,8 +18,8 @@ const RECEIVE: usize = 1 << 22;
 #[derive(Debug)]
 pub struct AfPacket {
     interface: PacketSocket,
-    /// The group in which it shares the frames of the device with others, if there are several.
-    group: Option<Arc<FanOut>>,
+    /// The group in which it shares the frames of the device with others, if there are several, and its number there.
+    group: Option<(Arc<FanOut>, usize)>,
     /// Splits the current GSO frame.
     segmenter: Segmenter,
     coalescer: Coalescer,
@@ -66,8 +67,9 @@ impl AfPacket {
         let mut ports = descriptors.into_iter().map(Self::from_descriptor).collect::<io::Result<Vec<_>>>()?;
         if ports.len() > 1 {
             let group = Arc::new(FanOut::new(ports.iter().map(|port| port.interface.socket()).collect()));
-            group.join()?;
-            ports.iter_mut().for_each(|port| port.group = Some(group.clone()));
+            for (number, port) in ports.iter_mut().enumerate() {
+                port.group = Some((group.clone(), number));
+            }
         }
         Ok(ports)
     }
@@ -79,7 +81,7 @@ impl AfPacket {
 
     /// Lets the sockets share the frames of the device, if they could not yet.
     fn join(&self) -> io::Result<()> {
-        self.group.as_ref().map_or(Ok(()), |group| group.join())
+        self.group.as_ref().map_or(Ok(()), |(group, _)| group.join())
     }
 
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
@@ -188,6 +190,16 @@ impl Driver for AfPacket {
 
     fn queues(&self) -> u32 {
         1
+    }
+
+    fn set_thread(&mut self, spread: Spread, thread: usize) {
+        if let Some((group, number)) = &self.group {
+            group.set_thread(*number, spread, thread);
+            if group.knows_threads() {
+                // A later attempt reports the error.
+                let _ = group.join();
+            }
+        }
     }
 
     fn link_state(&self) -> Option<LinkState> {

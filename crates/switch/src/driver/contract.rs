@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::books::LinkBooks;
+use crate::shards::Spread;
 use crate::silence::Progress;
 use reason::Reason;
 use std::fmt;
@@ -204,6 +205,10 @@ pub trait Driver: Send {
         None
     }
 
+    /// Says which thread of the switch uses the driver, and how frames are spread over the threads. A driver whose queues get the
+    /// frames of their threads saves passing them on.
+    fn set_thread(&mut self, _spread: Spread, _thread: usize) {}
+
     /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
     fn waiting(&self) -> u64 {
         0
@@ -294,6 +299,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn link_state(&self) -> Option<LinkState> {
         (**self).link_state()
+    }
+
+    fn set_thread(&mut self, spread: Spread, thread: usize) {
+        (**self).set_thread(spread, thread);
     }
 
     fn waiting(&self) -> u64 {

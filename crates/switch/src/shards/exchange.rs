@@ -4,6 +4,7 @@
 //! out, so that no buffer of a pool ever belongs to two threads. A ring that is full refuses: no thread waits for another
 //! one. The rings are those of `boundary`, with its models of their concurrency.
 
+use super::Spread;
 use crate::batch::{Batch, FrameMark, MAX_FRAME};
 use crate::forward::MAX_HOPS;
 use crate::port::PortId;
@@ -193,8 +194,8 @@ pub(crate) struct Exchange {
     /// The number of the shard, and of all shards.
     own: usize,
     count: usize,
-    /// The secret seed by which flows are spread.
-    pub(crate) seed: u64,
+    /// How flows are spread.
+    pub(crate) spread: Spread,
     /// The rings to and from the other shards, by their numbers; none at the place of its own.
     outboxes: Vec<Option<Outbox>>,
     inboxes: Vec<Option<Inbox>>,
@@ -217,7 +218,7 @@ impl Exchange {
             .map(|own| Self {
                 own,
                 count,
-                seed,
+                spread: Spread::new(count, seed),
                 outboxes: Vec::new(),
                 inboxes: (0..count).map(|_| None).collect(),
                 news: Vec::new(),

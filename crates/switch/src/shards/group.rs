@@ -1,7 +1,6 @@
 //! All shards of a switch, for commands: what changes one changes all, and counters are sums.
 
 use super::exchange::Exchange;
-use super::thread_of;
 use crate::books::{LinkBooks, PortBooks, SwitchBooks};
 use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, LinkState, Null};
@@ -60,7 +59,7 @@ impl<F: Forward> Shards<F> {
     /// The shard that a frame with these first bytes belongs to.
     pub fn shard_of(&self, head: &[u8]) -> usize {
         let exchange = self.first.exchange.as_ref();
-        exchange.map_or(0, |exchange| thread_of(head, exchange.count(), exchange.seed))
+        exchange.map_or(0, |exchange| exchange.spread.thread_of(head))
     }
 
     /// The shard that is always here.
@@ -145,7 +144,7 @@ impl<F: Forward> Shards<F> {
         let limits = PortLimits::new(settings);
         for (number, shard) in self.shards_mut().enumerate() {
             let owner = owners.get(number).copied().flatten();
-            let driver = own_driver(&mut drivers, owner);
+            let driver = own_driver(&mut drivers, shard, owner);
             // All shards have the same ports, so they agree on the number and on whether there is one.
             let port = shard.add_owned_port(driver, settings.clone(), limits.clone(), owner)?;
             shard.set_serves_others(port, owners.contains(&Some(number)));
@@ -193,7 +192,8 @@ impl<F: Forward> Shards<F> {
             if owner.is_some() && shard.owner(port).is_some() {
                 shard.resume_port(port);
             } else {
-                drop(shard.set_driver(port, own_driver(&mut drivers, owner)));
+                let driver = own_driver(&mut drivers, shard, owner);
+                drop(shard.set_driver(port, driver));
             }
             shard.set_owner(port, owner);
             shard.set_serves_others(port, owners.contains(&Some(number)));
@@ -339,7 +339,15 @@ impl<F: Forward> Shards<F> {
 }
 
 /// The next driver, for a shard that has one itself.
-fn own_driver(drivers: &mut impl Iterator<Item = Box<dyn Driver>>, owner: Option<usize>) -> Box<dyn Driver> {
+fn own_driver<F>(
+    drivers: &mut impl Iterator<Item = Box<dyn Driver>>,
+    shard: &SwitchRunner<F>,
+    owner: Option<usize>,
+) -> Box<dyn Driver> {
     let driver = if owner.is_none() { drivers.next() } else { None };
-    driver.unwrap_or_else(|| Box::new(Null))
+    let mut driver = driver.unwrap_or_else(|| Box::new(Null));
+    if let Some(exchange) = &shard.exchange {
+        driver.set_thread(exchange.spread, exchange.own());
+    }
+    driver
 }

@@ -3,8 +3,9 @@
 mod exchange;
 mod group;
 mod spread;
+mod spread_filter;
 mod traffic;
 
 pub(crate) use exchange::{Exchange, Message, SHARD_BITS, shard_of, without_shard};
 pub use group::Shards;
-pub(crate) use spread::thread_of;
+pub use spread::Spread;

@@ -1,31 +1,40 @@
 //! Which thread a frame belongs to.
 
-use flow_table::{Field, Ingress, Key};
+use flow_table::{Ingress, Key};
+use packet::socket_filter::Mix;
 
-/// The thread of `count` that handles the frame with these first bytes: the same for both directions of a flow, for the
-/// errors about it, and for all fragments between two addresses. `seed` is secret: a sender who knew it could choose frames
-/// that one thread has to handle. The bytes must be as many as [`Key::needs_more`] asks for.
-pub(crate) fn thread_of(head: &[u8], count: usize, seed: u64) -> usize {
-    let mut key = Key::default();
-    let hash = match key.read(head, &Ingress::default()) {
-        // Only the first fragment has ports, so none of them counts.
-        Some(_) => hash_of_addresses(&key, seed),
-        None => key.flow_tuple(head, seed).hash,
-    };
-    ((u128::from(mix(hash)) * count as u128) >> 64) as usize
+/// The step for each word of an end.
+pub(super) const WORD_MIX: Mix = Mix(0x9e37_79b1, 15, 0x85eb_ca77);
+/// The step for the sum of both ends.
+pub(super) const SUM_MIX: Mix = Mix(0xc2b2_ae3d, 16, 0x27d4_eb2f);
+
+/// How the frames of a switch are spread over its threads. Linux can compute it: see [`filter`](Self::filter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The number of threads.
+    pub(super) count: u32,
+    /// Secret: a sender who knew it could choose frames that one thread has to handle.
+    pub(super) seed: [u32; 2],
 }
 
-#[cold]
-fn hash_of_addresses(key: &Key, seed: u64) -> u64 {
-    let ends = [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst].map(|field| key.get(field));
-    let hash = |address: u128| mix(mix(address as u64 ^ seed) ^ (address >> 64) as u64);
-    ends.into_iter().flatten().fold(seed, |sum, address| sum.wrapping_add(hash(address)))
-}
+impl Spread {
+    pub(crate) fn new(count: usize, seed: u64) -> Self {
+        Self { count: u32::try_from(count).unwrap_or(u32::MAX), seed: [seed as u32, (seed >> 32) as u32] }
+    }
 
-fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    word ^ word >> 32
+    /// The thread that handles the frame with these first bytes: the same for both directions of a flow, for the errors about
+    /// it, and for all fragments between two addresses. The bytes must be as many as [`Key::needs_more`] asks for.
+    pub(crate) fn thread_of(&self, head: &[u8]) -> usize {
+        let mut key = Key::default();
+        key.read(head, &Ingress::default());
+        let [first, last] = self.seed;
+        let sum = key.flow_words(head).ends().fold(0u32, |sum, (address, port)| {
+            let words = address.iter().copied().chain([u32::from(port)]);
+            sum.wrapping_add(words.fold(first, |state, word| WORD_MIX.apply(state ^ word)))
+        });
+        // The upper half, so that 32 bits are enough for the product.
+        (((SUM_MIX.apply(sum ^ last) >> 16) * self.count) >> 16) as usize
+    }
 }
 
 #[cfg(test)]
@@ -48,19 +57,59 @@ mod tests {
         frame
     }
 
+    /// Addresses and ports.
+    type Flow = ([u32; 2], [u16; 2]);
+
+    /// The flows that each thread gets.
+    fn counts(count: usize, seed: u64, flows: impl Iterator<Item = Flow>) -> Vec<usize> {
+        let (spread, mut found) = (Spread::new(count, seed), vec![0; count]);
+        for (ends, ports) in flows {
+            let thread = spread.thread_of(&packet(ends, ports, 0));
+            let back = packet([ends[1], ends[0]], [ports[1], ports[0]], 0);
+            assert_eq!(spread.thread_of(&back), thread);
+            found[thread] += 1;
+        }
+        found
+    }
+
     #[test]
     fn both_directions_of_many_flows_are_spread_evenly() {
-        for count in [1usize, 2, 3, 8] {
-            let (mut random, mut found) = (Random::new(1), vec![0usize; count]);
-            for _ in 0..8_000 {
-                let (ends, ports) = ([random.next() as u32, 7], [random.next() as u16, random.next() as u16]);
-                let thread = thread_of(&packet(ends, ports, 0), count, 99);
-                let back = packet([ends[1], ends[0]], [ports[1], ports[0]], 0);
-                assert_eq!(thread_of(&back, count, 99), thread);
-                found[thread] += 1;
+        const FLOWS: u32 = 60_000;
+        let mut random = Random::new(1);
+        for count in [2usize, 3, 8] {
+            let flows =
+                (0..FLOWS).map(|_| ([random.next() as u32, 7], [random.next() as u16, random.next() as u16]));
+            let found = counts(count, 99, flows);
+            let fair = FLOWS as usize / count;
+            assert!(found.iter().all(|flows| flows.abs_diff(fair) < fair / 20), "{found:?}");
+        }
+    }
+
+    /// A scan of ports, one of addresses, clients with successive addresses and ports, and flows within a network.
+    #[test]
+    fn regular_flows_are_spread_evenly() {
+        const FLOWS: u32 = 6_000;
+        let net = 0x0a00_0000;
+        let patterns: [&dyn Fn(u32) -> Flow; 6] = [
+            &|at| ([net + 1, net + 2], [40_000, at as u16]),
+            &|at| ([net + 1, net + at], [40_000, 443]),
+            &|at| ([net + 1, net + (at << 16)], [40_000, 443]),
+            &|at| ([net + at, 0x0808_0808], [32_768 + at as u16, 53]),
+            &|at| ([net + at % 77, net + 256 + at / 77], [5_000, 5_000]),
+            &|at| ([net + 1, net + 2], [2 * at as u16, 2 * at as u16]),
+        ];
+        for (number, pattern) in patterns.into_iter().enumerate() {
+            for count in [2usize, 3, 8] {
+                for seed in [0, 0x1234_5678_9abc_def0, u64::MAX] {
+                    let found = counts(count, seed, (0..FLOWS).map(pattern));
+                    let fair = FLOWS as usize / count;
+                    let allowed = fair / 5;
+                    assert!(
+                        found.iter().all(|flows| flows.abs_diff(fair) < allowed),
+                        "pattern {number}: {found:?}"
+                    );
+                }
             }
-            let (least, most) = (found.iter().min().unwrap(), found.iter().max().unwrap());
-            assert!(most - least < 8_000 / count / 5, "{found:?}");
         }
     }
 
@@ -74,9 +123,9 @@ mod tests {
             let first = packet(ends, [random.next() as u16, 80], 0x2000);
             let last = packet(ends, [random.next() as u16, random.next() as u16], 0x00b9);
             let back = packet([ends[1], ends[0]], [80, 9], 0x2000);
-            let threads = [&first, &last, &back].map(|frame| thread_of(frame, 4, 5));
+            let threads = [&first, &last, &back].map(|frame| Spread::new(4, 5).thread_of(frame));
             assert_eq!(threads, [threads[0]; 3]);
-            elsewhere += usize::from(thread_of(&first, 4, 6) != threads[0]);
+            elsewhere += usize::from(Spread::new(4, 6).thread_of(&first) != threads[0]);
         }
         assert!(elsewhere > 300, "the seed does not matter");
     }
@@ -86,7 +135,7 @@ mod tests {
         let mut random = Random::new(3);
         for _ in 0..20_000 {
             let frame: Vec<u8> = (0..random.below(80)).map(|_| random.next() as u8).collect();
-            assert!(thread_of(&frame, 3, 1) < 3);
+            assert!(Spread::new(3, 1).thread_of(&frame) < 3);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What passes between a shard of a switch and the others.
 
-use super::{Message, SHARD_BITS, shard_of, thread_of, without_shard};
+use super::{Message, SHARD_BITS, shard_of, without_shard};
 use crate::forward::{Forward, FrameHead};
 use crate::port::PortId;
 use crate::runner::{QUANTUM, SwitchRunner, count_sent, running_slot};
@@ -18,7 +18,7 @@ impl<F: Forward> SwitchRunner<F> {
     pub(crate) fn spread(&mut self, port: PortId) {
         let Self { exchange: Some(exchange), batch, switch, .. } = self else { return };
         batch.complete_where(Key::needs_more);
-        let (own, count, seed) = (exchange.own(), exchange.count(), exchange.seed);
+        let (own, spread) = (exchange.own(), exchange.spread);
         let mut parts = std::mem::take(&mut exchange.parts);
         let mut away = Vec::new();
         for number in 0..batch.len() {
@@ -26,7 +26,7 @@ impl<F: Forward> SwitchRunner<F> {
             let shard = match batch.split_frame(number) {
                 // Its flow has a record there.
                 _ if tag != 0 => shard_of(tag),
-                Some(frame) => thread_of(frame.head, count, seed),
+                Some(frame) => spread.thread_of(frame.head),
                 None => own,
             };
             if shard != own
@@ -55,14 +55,14 @@ impl<F: Forward> SwitchRunner<F> {
             return;
         }
         let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let (own, count, seed) = (exchange.own(), exchange.count(), exchange.seed);
+        let (own, spread) = (exchange.own(), exchange.spread);
         let mut parts = std::mem::take(&mut exchange.parts);
         let mut away = Vec::new();
         for number in 0..batch.len() {
             let mark = batch.mark(number);
             let Some(frame) = batch.split_frame(number).filter(|_| mark.tag != 0) else { continue };
             let head = FrameHead { head: frame.head, length: frame.length(), mark };
-            let shard = thread_of(frame.head, count, seed);
+            let shard = spread.thread_of(frame.head);
             if shard != own
                 && let Some(part) = parts.get_mut(shard)
                 && let Some(tag) = switch.forward_mut().translated(&head, port, now)
