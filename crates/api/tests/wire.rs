@@ -51,7 +51,7 @@ fn a_box_needs_a_name_and_a_configuration() {
 #[test]
 fn port_drivers_are_parsed() {
     let request: AddPort = read(r#"{"name": "tap0", "driver": {"kind": "tap"}}"#);
-    assert_eq!(request.driver, PortDriver::Tap { device: None });
+    assert_eq!(request.driver, PortDriver::Tap { device: None, queues: None });
     let request: AddPort =
         read(r#"{"name": "in", "driver": {"kind": "pcap", "read": "/a.pcap", "repeat": 0}}"#);
     assert!(matches!(request.driver, PortDriver::Pcap { repeat: 0, .. }));

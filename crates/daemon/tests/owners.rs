@@ -238,7 +238,7 @@ fn a_user_has_the_objects_of_one_owner() {
     // Neither devices nor files of the host.
     let add =
         |driver: PortDriver| alice.add_port(&switch("lan-a"), &port("p", driver)).map(drop).unwrap_err();
-    denied(add(PortDriver::Tap { device: None }));
+    denied(add(PortDriver::Tap { device: None, queues: None }));
     denied(add(PortDriver::AfPacket { device: Some("lo".parse().unwrap()) }));
     denied(add(PortDriver::AfXdp { device: Some("lo".parse().unwrap()), queues: None }));
     denied(add(PortDriver::Pcap { read: Some("/etc/passwd".into()), write: None, repeat: 1, rate: None }));
@@ -247,7 +247,7 @@ fn a_user_has_the_objects_of_one_owner() {
     assert_eq!(add(PortDriver::Box { name: name("his"), port: 0 }).to_string(), "there is no box his");
     alice.add_port(&switch("lan-a"), &port("p", pipe("uplink"))).unwrap();
     let with_tap = CreateSwitch {
-        ports: vec![port("t", PortDriver::Tap { device: None })],
+        ports: vec![port("t", PortDriver::Tap { device: None, queues: None })],
         ..CreateSwitch::new(switch("x"))
     };
     assert_eq!(alice.create_switch(with_tap.clone()).unwrap_err().code(), ErrorCode::Denied);

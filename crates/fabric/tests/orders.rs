@@ -197,7 +197,7 @@ fn any_port(random: &mut Random) -> AddPort {
     let name: PortName = format!("port{}", random.below(3)).parse().unwrap();
     let driver = match random.below(4) {
         0 => PortDriver::Null {},
-        1 => PortDriver::Tap { device: None },
+        1 => PortDriver::Tap { device: None, queues: None },
         2 => PortDriver::Pipe { switch: switch(random.below(2)), port: name.clone() },
         _ => PortDriver::Box { name: self::name(random.below(3)), port: 0 },
     };

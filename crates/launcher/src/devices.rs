@@ -37,6 +37,10 @@ impl Devices {
                 AfXdp::open_descriptors(&name, queues, self.queues).map_err(xdp_failed)
             }
             PortDevice::Interface(name) => self.open_interface(name),
+            PortDevice::Tap(ref name) => {
+                let kept = self.open_one(device.clone())?;
+                Tap::add_queues(kept, name, self.queues).map_err(|error| failed(Step::OpenTap, &error))
+            }
             device => self.open_one(device).map(|descriptor| vec![descriptor]),
         }
     }
@@ -62,6 +66,7 @@ impl Devices {
             {
                 return duplicate(kept, Step::OpenTap);
             }
+            (PortDevice::Tap(name), _) if self.queues > 1 => (Tap::open_first_queue(name), Step::OpenTap),
             (PortDevice::Tap(name), _) => (Tap::open_descriptor(name), Step::OpenTap),
             (PortDevice::Recording(_), Some(kept)) => return duplicate(kept, Step::CreateRecording),
             (PortDevice::Tunnel(tunnel), kept) => {

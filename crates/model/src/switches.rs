@@ -128,6 +128,10 @@ pub enum PortDriver {
         /// The name of the device. Absent: the name of the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
+        /// The maximum number of queues: 1 to 16. There is no more than one for each switch thread, and one if the device was
+        /// created for one. Absent: one for each switch thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queues: Option<u32>,
     },
     /// A network interface of the host, through a packet socket. The host still receives the interface's packets.
     AfPacket {

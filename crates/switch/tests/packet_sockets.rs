@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use switch::device::{PacketSocket, PacketSocketSettings, SendOutcome};
-use switch::driver::{AfPacket, Received, Sent};
+use switch::driver::{AfPacket, Received, Sent, Tap};
 use switch::{
     Batch, Driver, DriverError, ForwardingMode, LearningBridge, LearningSettings, PortSettings, REASONS,
     Shards, Spread, SwitchRunner,
@@ -377,17 +377,17 @@ fn sockets_of_a_group_share_the_flows_of_an_interface() {
     assert_eq!(ports.iter_mut().map(|port| port.take_missed()).sum::<u64>(), 0);
 }
 
-/// A packet socket of a switch that keeps a copy of what it receives.
-struct Observed {
-    socket: AfPacket,
+/// A driver that keeps a copy of what it receives.
+struct Observed<D> {
+    driver: D,
     thread: usize,
     seen: Sender<(usize, Vec<u8>)>,
 }
 
-impl Driver for Observed {
+impl<D: Driver> Driver for Observed<D> {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let before = batch.len();
-        let received = self.socket.receive(batch)?;
+        let received = self.driver.receive(batch)?;
         for frame in batch.frames().skip(before) {
             self.seen.send((self.thread, frame.to_vec())).unwrap();
         }
@@ -395,12 +395,12 @@ impl Driver for Observed {
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        self.socket.send(batch, frames)
+        self.driver.send(batch, frames)
     }
 
     fn set_thread(&mut self, spread: Spread, thread: usize) {
         self.thread = thread;
-        self.socket.set_thread(spread, thread);
+        self.driver.set_thread(spread, thread);
     }
 }
 
@@ -422,7 +422,7 @@ fn frames_are_received_by_the_threads_of_their_flows() {
         let mut switch = Shards::new(bridge(), (1..threads).map(|_| bridge()).collect(), 77).unwrap();
         let (seen, came) = channel();
         let observe =
-            |socket| Box::new(Observed { socket, thread: 0, seen: seen.clone() }) as Box<dyn Driver>;
+            |driver| Box::new(Observed { driver, thread: 0, seen: seen.clone() }) as Box<dyn Driver>;
         let port = switch
             .add_port(sockets(queues).into_iter().map(observe).collect(), &PortSettings::default())
             .unwrap();
@@ -455,6 +455,62 @@ fn frames_are_received_by_the_threads_of_their_flows() {
                     == counters.received_frames
         );
     }
+}
+
+/// The kernel learns from what is sent by which queue each flow belongs to, and the other direction comes by the same.
+#[test]
+fn the_queues_of_a_tap_receive_the_flows_of_their_threads() {
+    if !joined_interfaces() {
+        return;
+    }
+    let first = match Tap::open_first_queue("tap0") {
+        Ok(first) => first,
+        Err(error) => return skip(Capability::Root, format!("TAP device: {error}")),
+    };
+    let queues = Tap::add_queues(first, "tap0", 3).unwrap();
+    assert_eq!(queues.len(), 3);
+    let bridge = || ForwardingMode::Learning(LearningBridge::new(LearningSettings::default()));
+    let mut switch = Shards::new(bridge(), (1..3).map(|_| bridge()).collect(), 77).unwrap();
+    let (seen, came) = channel();
+    let taps = queues.into_iter().map(|queue| {
+        let driver = Tap::from_descriptor(queue).unwrap();
+        Box::new(Observed { driver, thread: 0, seen: seen.clone() }) as Box<dyn Driver>
+    });
+    switch.add_port(taps.collect(), &PortSettings::default()).unwrap();
+    let others = sockets(3).into_iter().map(|socket| Box::new(socket) as Box<dyn Driver>);
+    switch.add_port(others.collect(), &PortSettings::default()).unwrap();
+    let mut host = AfPacket::open("tap0").unwrap();
+    let mut left = AfPacket::open("left").unwrap();
+    let there: Vec<_> = (1000..1300).map(|flow| datagram(flow, false)).collect();
+    let back: Vec<_> = (1000..1300).map(|flow| datagram(flow, true)).collect();
+    send_by(&mut left, &there);
+    let start = Instant::now();
+    let mut found = 0;
+    while found < there.len() {
+        while switch.shards_mut().map(SwitchRunner::step).sum::<usize>() > 0 {}
+        let mut batch = Batch::new(64);
+        host.receive(&mut batch).unwrap();
+        found += batch.frames().filter(|frame| there.iter().any(|sent| sent == frame)).count();
+        assert!(start.elapsed() < TIMEOUT, "{found}");
+    }
+    send_by(&mut host, &back);
+    let mut counts = [0; 3];
+    while counts.iter().sum::<usize>() < back.len() {
+        while switch.shards_mut().map(SwitchRunner::step).sum::<usize>() > 0 {}
+        for (thread, frame) in came.try_iter().filter(|(_, frame)| back.contains(frame)) {
+            assert_eq!(switch.shard_of(&frame), thread);
+            counts[thread] += 1;
+        }
+        assert!(start.elapsed() < TIMEOUT, "{counts:?}");
+    }
+    assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
+    // A device that has several queues can be opened with one, and one for a single queue has no second one.
+    let single = Tap::open_descriptor("tap1").unwrap();
+    assert_eq!(Tap::add_queues(single, "tap1", 2).unwrap().len(), 1);
+    assert!(ip("tuntap add tap2 mode tap") && ip("tuntap add tap3 mode tap multi_queue"));
+    let single = Tap::open_first_queue("tap2").unwrap();
+    assert_eq!(Tap::add_queues(single, "tap2", 2).unwrap().len(), 1);
+    assert_eq!(Tap::open("tap3").unwrap().queues(), 1);
 }
 
 /// Sends until frames pass again: the kernel takes a moment after an interface comes up.

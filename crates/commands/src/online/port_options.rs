@@ -52,8 +52,8 @@ pub(crate) struct PortOptions {
     /// tap, af_packet, af_xdp: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
-    /// af_xdp: number of receive queues to use, from the first one on [default: all]. memif: maximum number of rings in each
-    /// direction; vhost_user: maximum number of queue pairs [default: one for each switch thread]
+    /// af_xdp: number of receive queues to use, from the first one on [default: all]. tap: maximum number of queues;
+    /// memif: of rings in each direction; vhost_user: of queue pairs [default: one for each switch thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     queues: Option<u32>,
     /// vxlan, geneve: address of the other host.
@@ -222,7 +222,7 @@ impl PortOptions {
             Ok::<_, PortOptionsError>(absolute.map(|path| path.to_string_lossy().into_owned()))
         };
         let driver = match (self.driver, self.to.clone()) {
-            (Driver::Tap, _) => PortDriver::Tap { device: self.device.clone() },
+            (Driver::Tap, _) => PortDriver::Tap { device: self.device.clone(), queues: self.queues },
             (Driver::AfPacket, _) => PortDriver::AfPacket { device: self.device.clone() },
             (Driver::AfXdp, _) => PortDriver::AfXdp { device: self.device.clone(), queues: self.queues },
             (Driver::Pcap, _) if self.read.is_none() && self.write.is_none() => {
@@ -284,7 +284,11 @@ impl PortOptions {
         let sockets: &[Driver] = &[Driver::Memif, Driver::VhostUser];
         let given = [
             ("device", self.device.is_some(), devices),
-            ("queues", self.queues.is_some(), &[Driver::AfXdp, Driver::Memif, Driver::VhostUser]),
+            (
+                "queues",
+                self.queues.is_some(),
+                &[Driver::Tap, Driver::AfXdp, Driver::Memif, Driver::VhostUser],
+            ),
             ("remote", self.remote.is_some(), tunnels),
             ("vni", self.vni.is_some(), tunnels),
             ("local", self.local.is_some(), tunnels),

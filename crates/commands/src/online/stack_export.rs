@@ -303,7 +303,9 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         bind_ip: port.limits.bind_ip,
     };
     match port.driver {
-        PortDriver::Tap { device } => (entry.driver, entry.device) = (Driver::Tap, device),
+        PortDriver::Tap { device, queues } => {
+            (entry.driver, entry.device, entry.queues) = (Driver::Tap, device, queues);
+        }
         PortDriver::AfPacket { device } => (entry.driver, entry.device) = (Driver::AfPacket, device),
         PortDriver::AfXdp { device, queues } => {
             (entry.driver, entry.device, entry.queues) = (Driver::AfXdp, device, queues);
@@ -453,7 +455,7 @@ mod tests {
                     },
                 ),
                 add("pipe", pipe),
-                add("tap", PortDriver::Tap { device: None }),
+                add("tap", PortDriver::Tap { device: None, queues: Some(3) }),
                 add("tunnel", tunnel),
                 add("tunnel6", tunnel6),
             ],

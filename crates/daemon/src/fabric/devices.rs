@@ -160,7 +160,7 @@ fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
         return Ok(vec![PortDevice::Tunnel(TunnelDevice { kind, local, remote, udp_port, vni })]);
     }
     Ok(match &port.driver {
-        PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
+        PortDriver::Tap { device: name, .. } => vec![PortDevice::Tap(device(name)?)],
         PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
         PortDriver::AfXdp { device: name, queues } => vec![PortDevice::Xdp(device(name)?, *queues)],
         PortDriver::VhostUser { path, role, .. } => socket(SocketProtocol::VhostUser, *role, path)?,

@@ -47,6 +47,7 @@ pub(crate) fn adopt(
             return Ok(Some(boxed(port.map_err(|error| PortError::Device(error.into()))?.divide())));
         }
         _ if descriptors.is_empty() => {}
+        PortDriver::Tap { queues, .. } => return taps(descriptors, threads, *queues).map(Some),
         PortDriver::AfPacket { .. } => return packet_sockets(descriptors, threads, None).map(Some),
         PortDriver::AfXdp { .. } => match instead {
             Some(why) => return packet_sockets(descriptors, threads, Some(why)).map(Some),
@@ -59,6 +60,17 @@ pub(crate) fn adopt(
         _ => {}
     }
     Ok(one_driver(driver, descriptors)?.map(|driver| vec![driver]))
+}
+
+/// Queues of a tap device, one for each thread at most. The kernel removes the others when their descriptors are closed.
+fn taps(
+    mut descriptors: Vec<OwnedFd>,
+    threads: usize,
+    queues: Option<u32>,
+) -> Result<Vec<Box<dyn Driver>>, OperationError> {
+    descriptors.truncate(queues.map_or(threads, |queues| threads.min(queues as usize)));
+    let ports = descriptors.into_iter().map(Tap::from_descriptor).collect::<io::Result<Vec<_>>>();
+    Ok(boxed(ports.map_err(|error| PortError::Device(error.into()))?))
 }
 
 /// Packet sockets that share the frames of an interface, one for each thread at most.
@@ -91,11 +103,9 @@ fn one_driver(
         PortDriver::Null {} => Box::new(Null),
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
         _ if has_none => placeholder(),
-        PortDriver::Tap { .. } => Box::new(
-            Tap::from_descriptor(next(&mut descriptors)?).map_err(|error| PortError::Device(error.into()))?,
-        ),
         // They are above.
-        PortDriver::VhostUser { .. }
+        PortDriver::Tap { .. }
+        | PortDriver::VhostUser { .. }
         | PortDriver::Memif { .. }
         | PortDriver::AfPacket { .. }
         | PortDriver::AfXdp { .. } => placeholder(),

@@ -126,6 +126,29 @@ fn interfaces_are_opened_with_a_queue_for_each_switch_thread() {
     assert_eq!(refusal(&mut client, PortDevice::Interface("none".into())), (Step::OpenInterface, 19));
 }
 
+/// A tap too. The launcher keeps one of them, so that the device lives on.
+#[test]
+fn taps_are_opened_with_a_queue_for_each_switch_thread() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_with_threads("3");
+    let mut client = launcher.connect();
+    let mut open = |name: &str| client.open_all(PortDevice::Tap(name.into())).expect("the device");
+    let queues = |all: &[OwnedFd]| {
+        all.iter()
+            .filter(|one| Tap::is_descriptor_of(one, "tap0") || Tap::is_descriptor_of(one, "tap1"))
+            .count()
+    };
+    for _ in 0..2 {
+        assert_eq!(queues(&open("tap0")), 3);
+        assert!(launcher.ip("link show tap0").is_some(), "the launcher keeps it");
+    }
+    // Somebody made this one for a single queue.
+    assert!(launcher.ip("tuntap add tap1 mode tap").is_some());
+    assert_eq!(queues(&open("tap1")), 1);
+}
+
 #[test]
 fn an_xdp_program_lives_as_long_as_its_descriptors() {
     if !require(Capability::Root) {

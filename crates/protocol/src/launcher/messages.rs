@@ -75,8 +75,9 @@ impl Default for Share {
 /// A device or file behind a port. It is named by its kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PortDevice {
-    /// The TAP device with this name. It is created if it does not exist. The launcher keeps it until it is closed, and
-    /// opens it once: each reply has the same device.
+    /// The TAP device with this name. It is created if it does not exist. The launcher keeps it until it is closed:
+    /// each reply has the same device. With several switch threads it has as many queues, of which the launcher keeps the first:
+    /// each reply has that one, and others.
     Tap(String),
     /// Packet sockets on the network interface with this name: others with each reply, one for each switch thread. The launcher
     /// keeps one of the last ones, so that the interface stays promiscuous while a fabric is replaced.

@@ -234,7 +234,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into()), gets_misses: false }];
         RemoveSwitch { switch: switch() } => ();
         CheckVacant { switch: switch(), port: port_name() } => ();
-        AddPort { switch: switch(), port: port(PortDriver::Tap { device: None }), instead: None } => ();
+        AddPort { switch: switch(), port: port(PortDriver::Tap { device: None, queues: None }), instead: None } => ();
         OpenLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
         JoinLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
         ReopenPort { switch: switch(), port: port(PortDriver::AfPacket { device: None }), instead: None } => ();

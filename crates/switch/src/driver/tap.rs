@@ -2,6 +2,9 @@
 //!
 //! If the device was opened with offload headers, the kernel passes GSO frames in both directions: on entry they are
 //! segmented and checksums are filled in, on exit segments are coalesced. A device without them works frame by frame.
+//!
+//! A device may have several queues. The kernel notes by which queue a flow last came from the switch, and passes the frames of
+//! the other direction by the same.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use super::kernel::{check, name, not_now, readable, set_nonblocking};
@@ -51,16 +54,34 @@ impl Tap {
     /// The part of [`open`](Self::open) that needs privileges. The device exists as long as a duplicate of the
     /// descriptor is open. One that is created here is brought up, if that is permitted; one that was there stays as it is.
     pub fn open_descriptor(device: &str) -> io::Result<OwnedFd> {
-        let is_new = !exists(device)?;
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
-        // SAFETY: an all-zero request is valid; the call reads its name and flags.
-        unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            request.ifr_name = name(device)?;
-            request.ifr_ifru.ifru_flags = (FLAGS | libc::IFF_VNET_HDR) as libc::c_short;
-            check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) as isize)?;
+        Self::open_with(device, 0)
+    }
+
+    /// The same for the first queue of a device that may have several. One that was there may be for one queue.
+    pub fn open_first_queue(device: &str) -> io::Result<OwnedFd> {
+        Self::open_with(device, libc::IFF_MULTI_QUEUE)
+    }
+
+    /// Adds queues to the device behind a descriptor, until there are as many here. Returns their descriptors, that one first.
+    pub fn add_queues(first: OwnedFd, device: &str, queues: usize) -> io::Result<Vec<OwnedFd>> {
+        let can_have_more = described(&first)?.1 & libc::IFF_MULTI_QUEUE != 0;
+        let mut all = vec![first];
+        while can_have_more && all.len() < queues {
+            all.push(attach(device, libc::IFF_MULTI_QUEUE)?.into());
         }
+        Ok(all)
+    }
+
+    /// Opens a device, which is created with these flags if it does not exist.
+    fn open_with(device: &str, wanted: libc::c_int) -> io::Result<OwnedFd> {
+        let is_new = !exists(device)?;
+        let file = match attach(device, wanted) {
+            // A device that was there may be for several queues, or for one.
+            Err(error) if !is_new && error.raw_os_error() == Some(libc::EINVAL) => {
+                attach(device, wanted ^ libc::IFF_MULTI_QUEUE)?
+            }
+            result => result?,
+        };
         // A device that was there may have headers of another length, and other offloads.
         let length = OFFLOAD_HEADER as libc::c_int;
         // SAFETY: the first call reads one integer, the others take one as their argument.
@@ -101,6 +122,17 @@ impl Tap {
         let wanted = name(device).ok();
         described(descriptor).is_ok_and(|(found, flags)| Some(found) == wanted && flags & FLAGS == FLAGS)
     }
+}
+
+/// Opens a queue of a device.
+fn attach(device: &str, flags: libc::c_int) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    let mut request = request(device)?;
+    request.ifr_ifru.ifru_flags = (FLAGS | libc::IFF_VNET_HDR | flags) as libc::c_short;
+    // SAFETY: the call reads the name and the flags of the request.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) } as isize)?;
+    Ok(file)
 }
 
 /// A request that names a network device.
@@ -237,5 +269,9 @@ impl Driver for Tap {
 
     fn device(&self) -> Option<BorrowedFd<'_>> {
         Some(self.file.as_fd())
+    }
+
+    fn queues(&self) -> u32 {
+        1
     }
 }

@@ -131,7 +131,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 /// The host's network device behind a port.
 fn device(port: &SwitchPort) -> Option<String> {
     match &port.driver {
-        PortDriver::Tap { device } | PortDriver::AfPacket { device } | PortDriver::AfXdp { device, .. } => {
+        PortDriver::Tap { device, .. }
+        | PortDriver::AfPacket { device }
+        | PortDriver::AfXdp { device, .. } => {
             Some(device.as_ref().map_or_else(|| port.name.to_string(), ToString::to_string))
         }
         _ => None,
@@ -201,7 +203,7 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
         None => kind.to_string(),
     };
     let driver = match &port.driver {
-        PortDriver::Tap { device: name } => device("tap", name),
+        PortDriver::Tap { device: name, .. } => device("tap", name),
         PortDriver::AfPacket { device: name } => device("af_packet", name),
         PortDriver::AfXdp { device: name, .. } => device("af_xdp", name),
         PortDriver::Pcap { read, write, .. } => {
