@@ -42,6 +42,8 @@ const MASKED: u16 = 1;
 const NEXT: u64 = 1;
 /// How many slots ahead a buffer is fetched into the cache.
 const AHEAD: u16 = 4;
+/// How many slots are filled before the peer is shown them, so that it takes frames while others are written.
+const SHOWN_TOGETHER: u16 = 64;
 /// Bytes of the frames that are copied without a loop.
 const SHORT: usize = 64;
 
@@ -381,6 +383,7 @@ impl Writer {
     ) -> Result<(Sent, bool), MemifError> {
         let mut sent = Sent::default();
         let mut free = self.free(regions)?;
+        let mut shown = self.ring.position;
         for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
             let ahead = self.ring.position.wrapping_add(AHEAD);
             if free > AHEAD
@@ -392,6 +395,10 @@ impl Writer {
             free -= used;
             sent.frames += 1;
             sent.bytes += frame.len() as u64;
+            if self.ring.position.wrapping_sub(shown) >= SHOWN_TOGETHER {
+                shown = self.ring.position;
+                self.ring.publish(regions, shown);
+            }
         }
         sent.is_crowded = free < self.ring.size / 4;
         if sent.frames == 0 {
