@@ -208,16 +208,26 @@ impl<F: Forward> Switch<F> {
         let mut port = port;
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
         let received_bytes = match forward.reads_headers() {
-            false => switch_by_addresses(forward, &mut port, Places { ports, books, plan }, batch, from, now),
+            false => {
+                switch_by_addresses(forward, &mut port, Places { from, ports, books, plan }, batch, from, now)
+            }
             true if unread.len() == batch.len() && passed.iter().all(Option::is_some) => {
-                switch_passed(unread, passed, Places { ports, books, plan }, &mut port.counters)
+                switch_passed(unread, passed, Places { from, ports, books, plan }, &mut port.counters)
             }
             true => {
                 let passed = unread
                     .iter()
                     .zip(&*passed)
                     .filter_map(|(frame, decision)| Some((frame.number, (*decision)?)));
-                switch_by_headers(forward, &mut port, Places { ports, books, plan }, batch, passed, from, now)
+                switch_by_headers(
+                    forward,
+                    &mut port,
+                    Places { from, ports, books, plan },
+                    batch,
+                    passed,
+                    from,
+                    now,
+                )
             }
         };
         count_planned(plan, ports, books);
@@ -294,6 +304,7 @@ impl<F: Forward> Switch<F> {
 
 /// Where the frames of a batch go: the other ports, and what is counted there.
 struct Places<'a> {
+    from: PortId,
     ports: &'a [Option<Port>],
     books: &'a mut SwitchBooks,
     plan: &'a mut ForwardingPlan,
@@ -304,11 +315,14 @@ impl Places<'_> {
         self.ports.get(usize::from(to.0)).is_some_and(Option::is_some)
     }
 
-    /// Plans or counts a frame. It is dropped if the port does not exist.
+    /// Plans or counts a frame. It is dropped if the port does not exist, or is the one that the frame comes from.
     #[inline(always)]
     fn put_existing(&mut self, frame: u32, decision: Decision, source: &mut Counters) {
         let decision = match decision {
-            Decision::To(to) | Decision::ToFunction(to, _) if !self.has(to) => Decision::Drop,
+            Decision::To(to) | Decision::ToFunction(to, _) if !self.has(to) => match to == self.from {
+                true => Decision::Lose(Reason::SAME_PORT),
+                false => Decision::Drop,
+            },
             decision => decision,
         };
         self.put(frame, decision, source);
@@ -377,11 +391,14 @@ impl Outcome for Outcomes<'_> {
         let Self { from, ports, made, .. } = self;
         let has = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
         let reached = match target {
-            Target::Port(to) if Some(to) != *from && has(to) => made.add(frame, [to]),
-            Target::Function(to, tag) if Some(to) != *from && has(to) => made.add_tagged(frame, to, tag),
-            Target::Function(..) => Some(0),
+            // Only the action that says so sends a frame back (OpenFlow 1.3.5, 5.12).
+            Target::Port(to) | Target::Function(to, _) if Some(to) == *from => {
+                return self.lose(Reason::SAME_PORT);
+            }
+            Target::Port(to) if has(to) => made.add(frame, [to]),
+            Target::Function(to, tag) if has(to) => made.add_tagged(frame, to, tag),
+            Target::Port(_) | Target::Function(..) => Some(0),
             Target::Back => made.add(frame, from.filter(|to| has(*to))),
-            Target::Port(_) => Some(0),
             Target::Flood => {
                 let all = (0..ports.len() as u16).map(PortId);
                 made.add(frame, all.filter(|to| Some(*to) != *from && is_flooded(ports, *to)))

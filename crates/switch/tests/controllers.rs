@@ -296,7 +296,7 @@ fn actions_change_copy_and_group_frames() {
     bench.add(&entry(1, destination(2), &[]));
     bench.add(&entry(1, destination(3), &[out(0), Action::SetField(Field::EthSrc, 1)]));
     assert_eq!(bench.send(0, &[frame(2, 9), frame(3, 9)], 0), []);
-    assert_eq!((bench.dropped(Reason::FLOW_DROP), bench.dropped(Reason::NO_ROUTE)), (1, 1));
+    assert_eq!((bench.dropped(Reason::FLOW_DROP), bench.dropped(Reason::SAME_PORT)), (1, 1));
 
     let bucket = |actions: &[Action]| Bucket { actions: actions.to_vec(), ..Bucket::default() };
     let to_group = entry(1, destination(4), &[Action::Group(5)]);

@@ -149,8 +149,13 @@ fn mixed_frames_follow_their_flows() {
     ];
     let expected = [(1, vec![10, 11]), (2, vec![0, 1, 3, 5, 6, 10, 11]), (3, vec![2, 10, 11])];
     assert_eq!(plan(&mut switch, 0, &frames, 0), expected);
-    let drops =
-        [(Reason::FLOW_MISS, 2), (Reason::FLOW_DROP, 1), (Reason::NO_ROUTE, 2), (Reason::TOO_SHORT, 1)];
+    let drops = [
+        (Reason::FLOW_MISS, 2),
+        (Reason::FLOW_DROP, 1),
+        (Reason::NO_ROUTE, 1),
+        (Reason::SAME_PORT, 1),
+        (Reason::TOO_SHORT, 1),
+    ];
     assert_eq!(switch.counters(PortId(0)), Some(&counters(&frames, &drops)));
     assert_eq!(switch.books().copied, 4);
     check_books(&switch);
@@ -424,9 +429,10 @@ fn a_linear_search_decides_the_same() {
                         seen[0] += 1;
                         expected[usize::from(key - 100)].push(number);
                     }
-                    Some(FlowOutput::Port(_)) => {
+                    Some(FlowOutput::Port(PortKey(key))) => {
                         seen[1] += 1;
-                        drops.push((Reason::NO_ROUTE, 1));
+                        let is_back = key == 100 + from;
+                        drops.push((if is_back { Reason::SAME_PORT } else { Reason::NO_ROUTE }, 1));
                     }
                     Some(FlowOutput::Flood) => {
                         seen[2] += 1;
