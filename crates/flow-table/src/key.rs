@@ -30,7 +30,7 @@ impl Key {
     }
 
     /// A hash of the packet's flow that is the same for both directions: of addresses, protocol, and ports. Of packets
-    /// that are not IP, of the Ethernet addresses and type.
+    /// that are not IP, of the Ethernet addresses and type. It spreads flows if the seed is random, and does not if it is zero.
     #[must_use]
     pub fn flow_hash(&self, seed: u64) -> u64 {
         let words = &self.words;

@@ -315,6 +315,19 @@ fn actions_change_copy_and_group_frames() {
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), [(1, frame(4, 9))]);
     assert_eq!(bench.shards().groups_from(5).count(), 1);
     bench.check_books(3 + 2 + 1 + 1);
+    // Addresses select a bucket, and a flow keeps its own.
+    let weighed = |port: u16| Bucket { weight: 1, ..bucket(&[out(port)]) };
+    bench.shards().modify_group(5, GroupType::Select, &[weighed(1), weighed(2)]).expect("a group");
+    let ip = |host: u8| {
+        [&frame(4, 9)[..14], &[0x45, 0, 0, 20, 0, 0, 0, 0, 9, 1, 0, 0, 10, 0, 0, host, 10, 0, 1, 1]].concat()
+    };
+    let arp = |host: u8| [&frame(4, host)[..12], &[8, 6], &[0; 28]].concat();
+    for frames in [(0..40).map(ip).collect::<Vec<_>>(), (0..40).map(arp).collect()] {
+        let sent = bench.send(0, &frames, 0);
+        let to_first = sent.iter().filter(|(port, _)| *port == 1).count();
+        assert_eq!((sent.len(), (8..32).contains(&to_first)), (40, true), "{to_first} to the first");
+        assert_eq!(bench.send(0, &frames, 0), sent);
+    }
     bench.shards().remove_group(None, 0).expect("a removal");
     assert_eq!(bench.send(0, &[frame(4, 9)], 0), []);
     assert_eq!(bench.dropped(Reason::FLOW_MISS), 1);

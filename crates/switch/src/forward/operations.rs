@@ -20,8 +20,9 @@ use std::time::Duration;
 /// Groups that process one frame. Their frames are copied.
 const MAX_GROUPS_OF_FRAME: usize = 64;
 
-/// The seed of the hash that selects buckets of groups: it need not be secret, because a bucket of a flow costs nothing.
-const GROUP_SEED: u64 = 0;
+/// The seed of the hash that selects buckets of groups. It need not be secret, because a bucket of a flow costs nothing. With zero
+/// the hash would not depend on addresses.
+const GROUP_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where a frame comes from.
 #[derive(Clone, Copy, Debug, Default)]
