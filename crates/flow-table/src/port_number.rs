@@ -7,11 +7,12 @@ use crate::Output;
 /// The largest number of a port that is not reserved (`OFPP_MAX`).
 pub const MAX: u32 = 0xffff_ff00;
 
-/// Ports that stand for the instances of a service: the first one is service 0. An extension.
-pub const SERVICES: Range<u32> = 0x1000_0000..0x2000_0000;
+/// Ports that stand for the instances of a service: the first one is service 0. An extension. The numbers fit into the 16 bits
+/// of OpenFlow 1.0, which are all that Open vSwitch's tools know.
+pub const SERVICES: Range<u32> = 0x8000..0xa000;
 
 /// Ports that stand for chains of services: the first one is chain 0. An extension.
-pub const CHAINS: Range<u32> = 0x2000_0000..0x3000_0000;
+pub const CHAINS: Range<u32> = 0xa000..0xc000;
 
 /// The port on which a packet arrived (`OFPP_IN_PORT`).
 pub const IN_PORT: u32 = 0xffff_fff8;

@@ -1,6 +1,6 @@
 //! Flows of a steering switch: what a user adds, and how it can fail.
 
-use flow_table::{FlowModError, Match, RemovalReason};
+use flow_table::{FlowModError, Match, RemovalReason, port_number};
 use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -14,6 +14,9 @@ pub struct PortKey(pub u16);
 
 /// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
 pub(super) const MAX_PORT_KEYS: u16 = 1 << 15;
+
+// Larger numbers stand for services and chains.
+const _: () = assert!(MAX_PORT_KEYS as u32 <= port_number::SERVICES.start);
 
 /// Where a flow sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
