@@ -78,6 +78,12 @@ fn steer_packets(threads: &str) {
     // One packet goes out again, then all go straight.
     let port = controller.port("sink-lan.0");
     let in_port = controller.port("source-lan.0");
+    // Users see what a controller's configuration has to name.
+    let known = format!("datapath {:#018x}", features.datapath);
+    let shown = daemon.check(&["switch", "show", "lan"], 0, &[&known]);
+    for (name, number) in [("sink-lan.0", port), ("source-lan.0", in_port)] {
+        assert!(shown.contains(&format!(", {name} is port {number}")), "{shown}");
+    }
     let action = PacketOutAction::Perform(Action::Output(Output::Port(port)));
     controller.send(&Message::PacketOut(PacketOut {
         buffer: None,

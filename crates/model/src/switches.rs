@@ -452,6 +452,9 @@ pub struct SwitchDetail {
     /// The OpenFlow controllers.
     #[serde(default)]
     pub controllers: Vec<ControllerStatus>,
+    /// The datapath identifier by which controllers know the switch, in hexadecimal digits. Absent without controllers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<String>,
     /// What the switch does while no controller is connected.
     #[serde(default)]
     pub fail_mode: FailMode,
@@ -484,6 +487,9 @@ pub struct SwitchPort {
     /// What the port waits for, although it works, or why it works by another driver. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<String>,
+    /// The number of the port in OpenFlow, if the switch steers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openflow: Option<u32>,
     /// How many queues of its device the port uses, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,

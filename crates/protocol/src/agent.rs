@@ -4,7 +4,7 @@
 //! requests and reports are OpenFlow 1.3 messages without their header, in bytes: the fabric decodes and checks them as if a
 //! controller had sent them to it. Unasked, the fabric sends [`FromFabric::Wake`] when something waits.
 
-use crate::hello::Hello;
+use crate::hello::{Hello, StoreIdentity};
 use model::{ControllerMethod, ControllerRole, SwitchName};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -109,6 +109,17 @@ pub enum Reply {
     },
     /// There is no such switch any more.
     NoSwitch,
+}
+
+/// The identity of a switch (OpenFlow 1.3.5, 7.3.1): an address that no network adapter has, and no number. It depends on the
+/// store and the name alone, so that controllers know the switch again after a restart (FNV-1a).
+#[must_use]
+pub fn datapath(store: StoreIdentity, switch: &SwitchName) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for byte in store.iter().chain(switch.as_str().as_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash & 0xfcff_ffff_ffff | 0x0200_0000_0000
 }
 
 /// A switch that has controllers.

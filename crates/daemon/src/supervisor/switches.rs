@@ -711,6 +711,7 @@ impl Supervisor {
                 fault: fault.filter(|_| !is_connected(stats)).or_else(|| stats.fault.clone()),
                 link: stats.link,
                 awaits: stats.awaits.clone(),
+                openflow: Some(stats.openflow).filter(|number| *number > 0),
                 queues: Some(stats.queues).filter(|queues| *queues > 1),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
@@ -731,6 +732,8 @@ impl Supervisor {
             true => Vec::new(),
             false => self.0.fabrics.ask(orders::ControllerStates { switch: name.clone() })?,
         };
+        let datapath = (!controllers.is_empty())
+            .then(|| format!("{:#018x}", protocol::agent::datapath(self.0.fabrics.store(), name)));
         let mut states = states.into_iter();
         let controllers = controllers.iter().map(|address| {
             let state = states.next();
@@ -745,6 +748,7 @@ impl Supervisor {
         });
         Ok(SwitchDetail {
             status: self.switch_status(&stored, &snapshot),
+            datapath,
             controllers: controllers.collect(),
             fail_mode: *fail_mode,
             port_list,

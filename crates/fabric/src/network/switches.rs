@@ -552,7 +552,8 @@ impl Network {
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
             let queues = runner.queues(entry.id);
-            let stats = PortStats { counters, cost, fault, queues, ..PortStats::default() };
+            let openflow = record.port_keys.get(name).map_or(0, |key| key.0.into());
+            let stats = PortStats { counters, cost, fault, queues, openflow, ..PortStats::default() };
             (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };
         record.ports.iter().map(look).collect()

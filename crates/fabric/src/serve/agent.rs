@@ -8,9 +8,9 @@ use openflow::ErrorCode;
 use openflow::message::{Message, encode_multipart};
 use protocol::agent::{
     AgentPacket, AgentSwitch, ControllerState, FromFabric, MAX_ERROR, MAX_REQUEST, Reply, Request, ToFabric,
-    VERSION,
+    VERSION, datapath,
 };
-use protocol::{Channel, ChannelError, Hello, Received, StoreIdentity};
+use protocol::{Channel, ChannelError, Hello, Received};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
@@ -84,7 +84,7 @@ fn answer(fabric: &Fabric, request: Request) -> Option<Reply> {
                 let controllers = || definition.controllers.iter().take(model::MAX_CONTROLLERS);
                 AgentSwitch {
                     number,
-                    datapath: datapath(store, definition.name.as_str()),
+                    datapath: datapath(store, &definition.name),
                     controllers: controllers().map(|controller| controller.address).collect(),
                     methods: controllers().map(|controller| controller.method).collect(),
                     name: definition.name.clone(),
@@ -160,14 +160,4 @@ fn bounded(mut state: ControllerState) -> ControllerState {
         error.truncate(end);
     }
     state
-}
-
-/// The identity of a switch (OpenFlow 1.3.5, 7.3.1): an address that no network adapter has, and no number. It depends on the
-/// store and the name alone, so that controllers know the switch again after a restart (FNV-1a).
-fn datapath(store: StoreIdentity, name: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for byte in store.iter().chain(name.as_bytes()) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash & 0xfcff_ffff_ffff | 0x0200_0000_0000
 }

@@ -403,6 +403,9 @@ pub struct PortStats {
     /// The number of queues that it has of its device; 0 if there is none.
     #[serde(default)]
     pub queues: u32,
+    /// Its number in OpenFlow; 0 if the switch does not steer.
+    #[serde(default)]
+    pub openflow: u32,
 }
 
 impl PortStats {

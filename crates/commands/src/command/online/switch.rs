@@ -1,11 +1,12 @@
 //! `clickbox switch`: the switches that connect boxes.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use api::operation::{Json, Nothing, Operation};
 use api::{
-    ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, Owner, RemoveQuery,
-    SteeringStatus, SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation,
+    ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, Owner, PortName,
+    RemoveQuery, SteeringStatus, SwitchDetail, SwitchMode, SwitchName, SwitchPort, SwitchStatus, operation,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
@@ -239,8 +240,17 @@ fn print_controllers(detail: &SwitchDetail) {
     if !detail.controllers.is_empty() {
         let rows = detail.controllers.iter().map(controller_row).collect();
         online::print(&Table { columns: CONTROLLERS, rows }, "");
-        output::text("\n");
+        output::text(&format!("\n{}\n\n", controllers_view(detail)));
     }
+}
+
+/// What a controller's configuration has to name: the datapath identifier, and the numbers of ports.
+fn controllers_view(detail: &SwitchDetail) -> String {
+    let number = |port: &SwitchPort| Some((port.openflow?, port.name.clone()));
+    let numbers: BTreeMap<u32, PortName> = detail.port_list.iter().filter_map(number).collect();
+    let list: Vec<String> =
+        numbers.iter().map(|(number, name)| format!(", {name} is port {number}")).collect();
+    format!("datapath {}{}", detail.datapath.as_deref().unwrap_or("-"), list.concat())
 }
 
 const CONTROLLERS: &[Column] = &[
