@@ -6,8 +6,9 @@ use crate::parser::Parser;
 use crate::record::Record;
 use alloc::vec::Vec;
 
-/// Bytes of free space that a read is offered.
-const READ_SIZE: usize = 128 << 10;
+/// Bytes of free space that a read is offered: so many that the cost of a system call is small beside that of the copy, and
+/// so few that the second-level cache holds them until they are parsed.
+const READ_SIZE: usize = 512 << 10;
 
 /// Decodes a capture that arrives piece by piece.
 ///
@@ -29,7 +30,7 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// Free memory for the next bytes of the capture, at least 128 KB.
+    /// Free memory for the next bytes of the capture, at least 512 KB.
     pub fn space(&mut self) -> &mut [u8] {
         self.reserve(READ_SIZE);
         self.buffer.get_mut(self.end..).unwrap_or_default()
