@@ -195,9 +195,10 @@ impl Table {
     /// mispredicted.
     #[inline(always)]
     fn step(&self, entry: u32, value: u32) -> u32 {
-        let is_block = 0u32.wrapping_sub(entry >> 15);
-        let at = ((entry << 8) | (value & 255)) & is_block & ((1 << 23) - 1);
+        let is_block = entry & u32::from(BLOCK) != 0;
+        let at = (entry & u32::from(!BLOCK)) << 8 | (value & 255);
+        let at = core::hint::select_unpredictable(is_block, at, 0);
         let next = u32::from(self.blocks.get(at as usize).copied().unwrap_or(0));
-        (next & is_block) | (entry & !is_block)
+        core::hint::select_unpredictable(is_block, next, entry)
     }
 }
