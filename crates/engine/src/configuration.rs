@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
-use router::{Options, Router, Successor, Swap};
+use router::{Options, PreparedSuccessor, Router, Swap};
 
 /// A running configuration.
 pub(crate) struct Configuration {
@@ -130,7 +130,7 @@ impl Configuration {
         &mut self,
         context: &BoxContext,
         long: &mut LongSwap,
-    ) -> Option<Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic>>> {
+    ) -> Option<PreparedSuccessor> {
         let before = context.pool.packets();
         let result = self.router.continue_to_stage(&mut long.swap);
         self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);

@@ -62,5 +62,5 @@ pub use packet::steering::{Destination, Steering};
 pub use registry::Registry;
 pub use router::{ROUTER_VERSION, Router, RunEnd, Written};
 pub use steering_filter::steering_filter;
-pub use swap::{Successor, Swap};
+pub use swap::{PreparedSuccessor, Successor, Swap};
 pub use turn::Turn;

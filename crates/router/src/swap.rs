@@ -132,6 +132,9 @@ fn lines(problems: &[Diagnostic]) -> String {
 /// A checked and initialised configuration that can replace that of a router.
 pub struct Successor(Box<RouterState>);
 
+/// A successor that can take over, with the warnings about its configuration, or all diagnostics if it was refused.
+pub type PreparedSuccessor = Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic>>;
+
 /// The replacement of a configuration, which has begun and goes on in steps.
 pub struct Swap {
     steps: Steps<Built>,
@@ -159,10 +162,7 @@ impl Router {
 
     /// Like [`continue_swap`](Self::continue_swap), but the new configuration takes over only when [`switch`](Self::switch) says
     /// so. It is returned with its warnings.
-    pub fn continue_to_stage(
-        &self,
-        swap: &mut Swap,
-    ) -> Option<Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic>>> {
+    pub fn continue_to_stage(&self, swap: &mut Swap) -> Option<PreparedSuccessor> {
         if swap.swaps != self.swaps {
             let gone = "another configuration was installed meanwhile: install this one again";
             return Some(Err(Vec::from([error(None, gone.to_string())])));

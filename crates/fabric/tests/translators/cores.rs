@@ -155,7 +155,7 @@ fn a_swap_is_made_in_all_cores_or_in_none() {
 fn answers_about_addresses_reach_all_cores_and_writes_too() {
     let bed = TestBed::with_threads(1, SwitchMode::Learning);
     let text = "FromDevice(0) -> k :: Classifier(12/0806 20/0001, 12/0806 20/0002, -);
-        k[0] -> asked :: Counter -> Discard; k[1] -> answered :: Counter -> Discard; k[2] -> Discard;";
+        k[0] -> asked :: Counter -> Discard; k[1] -> answered :: Counter -> ToDump(seen, UNBUFFERED true) -> CheckIPHeader -> Discard; k[2] -> Discard;";
     define(&bed, definition("cores", 3, &[lan()])).unwrap();
     bed.start("cores", text, &[]).unwrap();
     define(&bed, definition("source", 1, &[lan()])).unwrap();
@@ -174,6 +174,19 @@ fn answers_about_addresses_reach_all_cores_and_writes_too() {
     bed.until("all arrive", |bed| bed.read("cores", "asked.count") == 50);
     let of_core = |handler: &str| [0, 1, 2].map(|core| bed.read("cores", &format!("shard{core}/{handler}")));
     assert_eq!((of_core("asked.count"), of_core("answered.count")), ([50, 0, 0], [50, 50, 50]));
+    // A file is in parts, and lines of the log name their core. A record has 16 bytes before the packet's.
+    let files = || bed.0.ask(orders::Files { name: name("cores") }).unwrap();
+    let written = [0, 1, 2].map(|core| (format!("seen.core{core}"), 24 + 50 * (16 + 60)));
+    bed.until("all is written", |_| {
+        files().into_iter().map(|file| (file.name, file.bytes)).collect::<Vec<_>>() == written
+    });
+    let log = bed.0.ask(orders::Log { name: name("cores"), after: 0, most: 500 }).unwrap();
+    for core in [0, 1, 2] {
+        assert!(
+            log.lines.iter().any(|(_, line)| line.text.starts_with(&format!("core {core}: "))),
+            "{log:?}"
+        );
+    }
     write(&bed, "cores", "answered.reset_counts", "").unwrap();
     write(&bed, "cores", "asked.reset_counts", "").unwrap();
     assert_eq!((of_core("asked.count"), of_core("answered.count")), ([0; 3], [0; 3]));
