@@ -9,6 +9,7 @@ use model::{
 };
 use protocol::fabric::{Asked, Configuration, FabricError, Phase, orders};
 use serde_bytes::ByteBuf;
+use std::os::fd::AsFd;
 
 /// Gives each flow a port of 203.0.113.1.
 const NAT: &str = "
@@ -154,6 +155,9 @@ fn a_swap_is_made_in_all_cores_or_in_none() {
 #[test]
 fn answers_about_addresses_reach_all_cores_and_writes_too() {
     let bed = TestBed::with_threads(1, SwitchMode::Learning);
+    // Files there have no names.
+    let folder = std::fs::File::open(std::env::temp_dir()).unwrap();
+    bed.0.ask_with(orders::UseFolder {}, &[folder.as_fd()]).unwrap();
     let text = "FromDevice(0) -> k :: Classifier(12/0806 20/0001, 12/0806 20/0002, -);
         k[0] -> asked :: Counter -> Discard; k[1] -> answered :: Counter -> ToDump(seen, UNBUFFERED true) -> CheckIPHeader -> Discard; k[2] -> Discard;";
     define(&bed, definition("cores", 3, &[lan()])).unwrap();
