@@ -240,6 +240,10 @@ pub struct BoxStatus {
     /// The CPU time of each core in nanoseconds, since the last start. Empty while the box does not run, or has one core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_ns: Vec<u64>,
+    /// The CPUs in use by each core, averaged over about one second; 0.5 is half a CPU. Without the switches. Empty as
+    /// `core_ns` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_rates: Vec<f64>,
     /// The share of CPU time when boxes compete.
     pub cpu_weight: Weight,
     /// The maximum CPU time.

@@ -300,9 +300,7 @@ impl Program {
             | Request::Stage { .. }
             | Request::Commit
             | Request::Abort
-            | Request::Merge { .. } => {
-                Err("the probe runs alone, and keeps no state of flows".into())
-            }
+            | Request::Merge { .. } => Err("the probe runs alone, and keeps no state of flows".into()),
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
             Request::Rewrite { .. } => Err("the probe's configurations have no elements".into()),
             Request::Check { configuration } => match Command::parse(configuration) {

@@ -269,7 +269,8 @@ impl Supervisor {
         let runtimes = self.0.fabrics.runtimes(Asked::Active)?;
         let used = |runtime: BoxRuntime| {
             let ResourceUsage { time, .. } = runtime.usage;
-            (runtime.name, Used { time, lost: runtime.drops.values().sum() })
+            let lost = runtime.drops.values().sum();
+            (runtime.name, Used { time, cores: runtime.core_times, lost })
         };
         let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
         self.recover_ports(&snapshot);

@@ -14,6 +14,8 @@ pub(super) struct RateMeter {
     used: BTreeMap<BoxName, Used>,
     /// Rates of boxes, from the box's side.
     pub(super) boxes: BTreeMap<BoxName, Rates>,
+    /// CPUs in use by each core of a box with several.
+    pub(super) cores: BTreeMap<BoxName, Vec<f64>>,
     /// Rates of switches.
     pub(super) switches: BTreeMap<SwitchName, Rates>,
     /// Rates of their ports.
@@ -21,10 +23,12 @@ pub(super) struct RateMeter {
 }
 
 /// What a box has used and lost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Used {
     /// CPU time.
     pub(super) time: Duration,
+    /// That of each core, if there are several.
+    pub(super) cores: Vec<Duration>,
     /// Packets that were lost inside it.
     pub(super) lost: u64,
 }
@@ -61,19 +65,25 @@ impl RateMeter {
         if let Some((then, old)) = &self.last {
             let seconds = now.duration_since(*then).as_secs_f64().max(1e-3);
             let none = PortStats::default();
-            let grown = |name: &BoxName| {
-                let now = used.get(name).copied().unwrap_or_default();
-                let then = self.used.get(name).copied().unwrap_or(now);
-                Used { time: now.time.saturating_sub(then.time), lost: now.lost.saturating_sub(then.lost) }
-            };
             self.boxes = used
-                .keys()
-                .map(|name| {
+                .iter()
+                .map(|(name, used)| {
                     let (before, after) = (old.whole_box(name), snapshot.whole_box(name));
-                    let grown = grown(name);
-                    let mut rates = turned(rates(&before, &after, grown.time, seconds));
-                    rates.dropped_packets += grown.lost as f64 / seconds;
+                    let then = self.used.get(name).unwrap_or(used);
+                    let mut rates =
+                        turned(rates(&before, &after, used.time.saturating_sub(then.time), seconds));
+                    rates.dropped_packets += used.lost.saturating_sub(then.lost) as f64 / seconds;
                     (name.clone(), rates)
+                })
+                .collect();
+            self.cores = used
+                .iter()
+                .filter(|(_, used)| !used.cores.is_empty())
+                .map(|(name, used)| {
+                    let then = self.used.get(name).unwrap_or(used);
+                    let both = used.cores.iter().zip(&then.cores);
+                    let rates = both.map(|(now, then)| now.saturating_sub(*then).as_secs_f64() / seconds);
+                    (name.clone(), rates.collect())
                 })
                 .collect();
             self.switches = snapshot
@@ -113,7 +123,10 @@ mod tests {
         stats.counters.received_packets = 100;
         stats.cost = Duration::from_millis(10);
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let used = |time| BTreeMap::from([(name.clone(), Used { time, lost: time.as_secs() * 7 })]);
+        let used = |time| {
+            let cores = vec![time / 4, time / 4 * 3];
+            BTreeMap::from([(name.clone(), Used { time, cores, lost: time.as_secs() * 7 })])
+        };
         meter.advance(start, snapshot.clone(), used(second));
         assert!(meter.boxes.is_empty());
         let stats = snapshot.boxes.entry(name.clone()).or_default().entry(0).or_default();
@@ -125,8 +138,13 @@ mod tests {
         assert_eq!((rates.sent_packets, rates.sent_bits, rates.received_packets), (100.0, 48_000.0, 0.0));
         assert!((rates.cores - 0.35).abs() < 1e-9, "{rates:?}");
         assert_eq!(rates.dropped_packets, 0.0);
+        let cores = &meter.cores[&name];
+        assert!(
+            cores.len() == 2 && (cores[0] - 0.0625).abs() < 1e-9 && (cores[1] - 0.1875).abs() < 1e-9,
+            "{cores:?}"
+        );
         // A box that was replaced starts again at zero.
         meter.advance(start + 3 * second, snapshot, used(Duration::ZERO));
-        assert_eq!(meter.boxes[&name].cores, 0.0);
+        assert_eq!((meter.boxes[&name].cores, &meter.cores[&name]), (0.0, &vec![0.0, 0.0]));
     }
 }

@@ -159,7 +159,12 @@ impl Supervisor {
             let sum = drops.entry(reason.clone()).or_insert(0);
             *sum = sum.saturating_add(*count);
         }
-        let rates = self.0.meter().boxes.get(&managed.name).copied().unwrap_or_default();
+        let (rates, core_rates) = {
+            let meter = self.0.meter();
+            let cores =
+                meter.cores.get(&managed.name).filter(|rates| rates.len() == runtime.core_times.len());
+            (meter.boxes.get(&managed.name).copied().unwrap_or_default(), cores.cloned())
+        };
         let ResourceUsage { time, turns, overruns } = runtime.usage;
         let stats = runtime.stats.unwrap_or_default();
         let usage = Usage {
@@ -204,6 +209,7 @@ impl Supervisor {
             ring: definition.ring,
             cores: definition.cores,
             core_ns: runtime.core_times.iter().copied().map(nanoseconds).collect(),
+            core_rates: core_rates.unwrap_or_else(|| vec![0.0; runtime.core_times.len()]),
             cpu_weight: definition.cpu_weight,
             cpu_limit: definition.cpu_limit,
             dedicated: definition.dedicated,

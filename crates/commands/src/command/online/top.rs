@@ -182,11 +182,19 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
     );
     // Header, titles and footer.
     let room = height.saturating_sub(3).max(1);
-    let (shown, hidden) = match boxes.len() > room {
-        true => boxes.split_at(room - 1),
-        false => (boxes, Default::default()),
+    let mut needed = 0;
+    let ends = boxes.iter().map(|status| {
+        needed += 1 + status.core_rates.len();
+        needed
+    });
+    let ends: Vec<usize> = ends.collect();
+    let count = match needed > room {
+        // The last line says how many are hidden.
+        true => ends.iter().take_while(|end| **end < room).count(),
+        false => boxes.len(),
     };
-    let table = Table { columns: COLUMNS, rows: shown.iter().map(row).collect() };
+    let (shown, hidden) = boxes.split_at(count);
+    let table = Table { columns: COLUMNS, rows: shown.iter().flat_map(rows).collect() };
     let mut lines = vec![head];
     lines.extend(table.lines(width));
     if !hidden.is_empty() {
@@ -196,6 +204,17 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
         lines.push(foot);
     }
     lines.iter().map(|line| shorten(line, width)).collect()
+}
+
+/// The row of a box, and one for each of its cores if there are several.
+fn rows(status: &BoxStatus) -> Vec<Vec<String>> {
+    let core = |(number, share): (usize, &f64)| {
+        let mut cells = vec![String::new(); COLUMNS.len()];
+        let known = [format!("  core {number}"), String::new(), String::new(), online::share(*share)];
+        cells.iter_mut().zip(known).for_each(|(cell, text)| *cell = text);
+        cells
+    };
+    std::iter::once(row(status)).chain(status.core_rates.iter().enumerate().map(core)).collect()
 }
 
 fn row(status: &BoxStatus) -> Vec<String> {
@@ -269,6 +288,23 @@ mod tests {
             "{lines:#?}"
         );
         assert_eq!(lines.get(21).map(String::as_str), Some("and 981 more"));
+    }
+
+    #[test]
+    fn each_core_has_a_row() {
+        let nat = BoxStatus { core_rates: vec![0.25, 0.5], ..busy("nat", 0.75) };
+        let boxes = [nat, busy("fw", 0.5)];
+        let all = lines(&host(), &boxes, Order::Cpu, 100, 7);
+        let starts: Vec<Vec<&str>> =
+            all.iter().skip(2).take(4).map(|line| line.split_whitespace().take(4).collect()).collect();
+        let [nat, one, two, fw] = &starts[..] else { panic!("{all:#?}") };
+        assert_eq!(
+            (nat[0], &one[..3], &two[..3], fw[0]),
+            ("nat", &["core", "0", "25%"][..], &["core", "1", "50%"][..], "fw")
+        );
+        // A box is shown with all its cores or not at all.
+        let less = lines(&host(), &boxes, Order::Cpu, 100, 6);
+        assert_eq!(less.get(2).map(String::as_str), Some("and 2 more"));
     }
 
     #[test]
