@@ -142,12 +142,18 @@ impl<D: Driver> Driver for CapturedDriver<D> {
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        let sent = self.driver.send(batch, frames)?;
-        if self.captures.is_active() {
+        if !self.captures.is_active() {
+            return self.driver.send(batch, frames);
+        }
+        let step = if self.driver.skips_frames() { 1 } else { frames.len().max(1) };
+        let mut sum = Sent::default();
+        for frames in frames.chunks(step) {
+            let sent = self.driver.send(batch, frames)?;
             let count = usize::try_from(sent.frames).unwrap_or(usize::MAX);
             self.captures.record(batch, frames.iter().take(count).map(|number| *number as usize));
+            sum += sent;
         }
-        Ok(sent)
+        Ok(sum)
     }
 
     fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
@@ -175,6 +181,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn accepts_split(&self) -> bool {
         !self.captures.is_active() && self.driver.accepts_split()
+    }
+
+    fn skips_frames(&self) -> bool {
+        self.driver.skips_frames()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
@@ -280,6 +290,44 @@ mod tests {
             lost,
             is_closed,
         )
+    }
+
+    /// Has no room for frames of an odd length.
+    struct Even;
+
+    impl Driver for Even {
+        fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
+            Ok(Received::default())
+        }
+
+        fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+            let lengths = frames.iter().map(|number| batch.frame(*number as usize).unwrap().len() as u64);
+            let sent: Vec<u64> = lengths.filter(|length| length % 2 == 0).collect();
+            Ok(Sent { frames: sent.len() as u64, bytes: sent.iter().sum(), ..Sent::default() })
+        }
+
+        fn skips_frames(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn frames_that_were_skipped_are_not_captured() {
+        let mut port = CapturedDriver { driver: Even, captures: Captures::default() };
+        let (sink, receiver, _, _) = queue();
+        port.captures.add(Capture::new(sink, None, 100));
+        let mut decoder = Decoder::new();
+        decoder.feed(&receiver.recv().unwrap());
+        let mut batch = Batch::new(8);
+        for length in [61, 62, 63, 64] {
+            batch.push(&vec![0; length]);
+        }
+        let sent = port.send(&batch, &[0, 1, 2, 3]).unwrap();
+        assert_eq!((sent.frames, sent.bytes), (2, 126));
+        for length in [62, 64] {
+            decoder.feed(&receiver.recv().unwrap());
+            assert_eq!(decoder.record().unwrap().unwrap().bytes.len(), length);
+        }
     }
 
     #[test]

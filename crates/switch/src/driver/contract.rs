@@ -114,8 +114,8 @@ impl Refused {
 /// The frames that a driver sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of frames sent: a prefix of the given frames, without those that were too big. For the rest there was no
-    /// room, or the device is down.
+    /// The number of frames sent: the first of the given frames, without those that were too big, unless the driver
+    /// [skips](Driver::skips_frames) others. For the rest there was no room, or the device is down.
     pub frames: u64,
     /// Frames that were dropped because they are longer than the MTU of the path.
     pub too_big: u64,
@@ -125,6 +125,16 @@ pub struct Sent {
     pub down: bool,
     /// The other end has little room left: less than a quarter of what it can have.
     pub is_crowded: bool,
+}
+
+impl std::ops::AddAssign for Sent {
+    fn add_assign(&mut self, more: Self) {
+        self.frames += more.frames;
+        self.too_big += more.too_big;
+        self.bytes += more.bytes;
+        self.down |= more.down;
+        self.is_crowded |= more.is_crowded;
+    }
 }
 
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.
@@ -157,6 +167,12 @@ pub trait Driver: Send {
 
     /// Whether [`send`](Self::send) accepts split frames.
     fn accepts_split(&self) -> bool {
+        false
+    }
+
+    /// Whether [`send`](Self::send) skips a frame for which there is no room, and sends later ones. A capture then has each
+    /// frame sent by itself, to know which ones were.
+    fn skips_frames(&self) -> bool {
         false
     }
 
@@ -263,6 +279,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn accepts_split(&self) -> bool {
         (**self).accepts_split()
+    }
+
+    fn skips_frames(&self) -> bool {
+        (**self).skips_frames()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

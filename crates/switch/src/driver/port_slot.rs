@@ -86,6 +86,10 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
         self.lock().as_ref().is_none_or(Driver::accepts_split)
     }
 
+    fn skips_frames(&self) -> bool {
+        self.lock().as_ref().is_some_and(Driver::skips_frames)
+    }
+
     fn is_crowded(&mut self) -> bool {
         self.lock().as_mut().is_some_and(Driver::is_crowded)
     }

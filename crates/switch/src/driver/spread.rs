@@ -92,8 +92,7 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
         }
     }
 
-    /// Counts a frame that goes to all cores once, as sent if each of them had room. So the frames that were sent need not be a
-    /// prefix of the given ones: a core without room does not keep the others from theirs.
+    /// Counts a frame that goes to all cores once, as sent if each of them had room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         if let Some(only) = self.only() {
             return only.send(batch, frames);
@@ -140,6 +139,11 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
     /// The headers inside an ICMP error, which say to which core it goes, are behind the head of a split frame.
     fn accepts_split(&self) -> bool {
         self.cores.len() == 1
+    }
+
+    /// A core without room does not keep the others from their frames.
+    fn skips_frames(&self) -> bool {
+        self.cores.len() > 1
     }
 
     #[inline]

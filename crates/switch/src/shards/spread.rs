@@ -8,7 +8,7 @@ pub(super) const WORD_MIX: Mix = Mix(0x9e37_79b1, 15, 0x85eb_ca77);
 /// The step for the sum of both ends.
 pub(super) const SUM_MIX: Mix = Mix(0xc2b2_ae3d, 16, 0x27d4_eb2f);
 
-/// How the frames of a switch are spread over its threads. Linux can compute it: see [`filter`](Self::filter).
+/// How the frames of a switch are spread over its threads. Linux can compute it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The number of threads.
