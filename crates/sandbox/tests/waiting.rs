@@ -65,7 +65,9 @@ fn a_late_reply_wakes_its_caller() {
         begin(&mut sandbox, &format!("late {}", REPLY_DELAY.as_micros()));
         let start = Instant::now();
         let (reply, sleeps, _) = call(&mut sandbox, WAIT_TIMEOUT);
-        assert!(reply.is_ok() && start.elapsed() >= REPLY_DELAY, "{kind}: {reply:?}");
+        // The box counts cycles, and the clock here may be slowed down to be corrected.
+        let elapsed = start.elapsed();
+        assert!(reply.is_ok() && elapsed >= REPLY_DELAY * 9 / 10, "{kind}: {elapsed:?}, {reply:?}");
         assert!(sleeps <= MAX_SLEEPS, "{kind}: {sleeps} sleeps");
     });
 }
