@@ -17,7 +17,7 @@ const IP: u32 = 1;
 /// The offset of the IP header of an ICMP error.
 const OUTER: u32 = 2;
 /// Where the packet ends.
-const LIMIT: u32 = 3;
+const PACKET_END: u32 = 3;
 /// The offset of what follows the IP header.
 const BODY: u32 = 4;
 const SOURCE_PORT: u32 = 5;
@@ -48,7 +48,7 @@ impl Spread {
         let [ethernet, ip4, ip6, first, choose] = [(); 5].map(|()| p.label());
         let ends = Ends { ethernet, ip4, ip6 };
         p.add(LOAD_LENGTH, 0);
-        p.add(STORE, LIMIT);
+        p.add(STORE, PACKET_END);
         [IP, OUTER, SOURCE_PORT, DESTINATION_PORT, SUM].iter().for_each(|place| p.store(*place, 0));
         p.add(HALF_AT, ETHERTYPE);
         p.add(STORE, TYPE);
@@ -157,7 +157,7 @@ fn within(p: &mut Program, base: u32, length: u32, label: Label) {
     p.add(LOAD_MEMORY, base);
     p.add(ADD, length);
     p.add(TO_X, 0);
-    p.add(LOAD_MEMORY, LIMIT);
+    p.add(LOAD_MEMORY, PACKET_END);
     p.unless(IF_NOT_LESS_THAN_X, 0, label);
 }
 
@@ -166,9 +166,9 @@ fn limit(p: &mut Program) {
     let is_longer = p.label();
     p.add(LOAD_X_MEMORY, IP);
     p.add(ADD_X, 0);
-    p.add(LOAD_X_MEMORY, LIMIT);
+    p.add(LOAD_X_MEMORY, PACKET_END);
     p.when(IF_NOT_LESS_THAN_X, 0, is_longer);
-    p.add(STORE, LIMIT);
+    p.add(STORE, PACKET_END);
     p.place(is_longer);
 }
 
