@@ -266,23 +266,26 @@ fn functions_join_the_pool_of_their_owner() {
     daemon.check(&create, 0, &["nf accepts functions"]);
     daemon.check(&["service", "show", "nf"], 0, &["packet pool     shared with the boxes of the owner"]);
     daemon.check(&["chain", "create", "web", "nf", "--from", "lan.source.0", "--to", "sink.0"], 0, &[]);
+    let counts = || -> Vec<u64> {
+        instances(&daemon, "nf").iter().filter_map(|one| one["packets"].as_u64()).collect()
+    };
     for round in 1..=2 {
         let first = Function::join(&daemon, "forward", "nf", &[]);
         let second = Function::start(&daemon, &mut python("monitor"), "nf");
         assert_eq!(ups(&daemon, "nf"), 2);
         pass(&daemon, 1000);
+        if round == 1 {
+            // Each gets some of the 32 flows. Those stay where they are: also with the next function at the same place.
+            assert!(counts().iter().all(|count| *count > 100), "{:?}", counts());
+        }
+        assert!(counts().iter().sum::<u64>() >= 1000 * round, "{:?}", counts());
         send(&daemon, 1000);
         first.kill();
         second.kill();
         wait("the switch knows", || ups(&daemon, "nf") == 0);
         wait("the source has sent all", || count(&daemon, "source/sent.count") == 2000 * round);
-        wait("the sink has what passed", || {
-            count(&daemon, "sink/got.count") == count(&daemon, "sink/got.count")
-        });
     }
-    let packets: Vec<u64> =
-        instances(&daemon, "nf").iter().filter_map(|one| one["packets"].as_u64()).collect();
-    assert!(packets.len() == 2 && packets.iter().all(|count| *count > 400), "{packets:?}");
+    assert_eq!(counts().len(), 2);
     daemon.check(&["events"], 0, &[") in the packet pool of its owner joined service nf as nf-1"]);
     daemon.check(&["account"], 0, &[]);
 }
