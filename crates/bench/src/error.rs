@@ -56,10 +56,17 @@ pub enum MeasureError {
         /// Those that run.
         found: usize,
     },
-    /// testpmd can't be started, or not waited for.
-    Testpmd(std::io::Error),
-    /// testpmd has ended by itself.
-    TestpmdEnded {
+    /// A program that is measured too can't be started, or not waited for.
+    Peer {
+        /// The program.
+        name: &'static str,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A program that is measured too has ended by itself, or failed.
+    PeerEnded {
+        /// The program.
+        name: &'static str,
         /// How.
         status: std::process::ExitStatus,
         /// The last line that it printed, escaped.
@@ -87,8 +94,8 @@ impl fmt::Display for MeasureError {
             Self::Missing { expected, found } => {
                 write!(f, "after the rebuild of the fabric, {found} of {expected} boxes run")
             }
-            Self::Testpmd(_) => f.write_str("testpmd can't be started"),
-            Self::TestpmdEnded { status, last } => write!(f, "testpmd has ended ({status}): {last}"),
+            Self::Peer { name, .. } => write!(f, "{name} can't be started"),
+            Self::PeerEnded { name, status, last } => write!(f, "{name} has ended ({status}): {last}"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::NotANumber(text) => write!(f, "a counter has the value {text:?}, which is no number"),
             // Their messages name the operation.
@@ -113,7 +120,7 @@ impl std::error::Error for MeasureError {
             Self::Control(error) => Some(error),
             Self::Port(error) => Some(error),
             Self::Engine(error) => Some(error.as_ref()),
-            Self::Daemon(error) | Self::Folder(error) | Self::Testpmd(error) => Some(error),
+            Self::Daemon(error) | Self::Folder(error) | Self::Peer { error, .. } => Some(error),
             Self::Client(error) => Some(error.as_ref()),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),
@@ -130,7 +137,7 @@ impl std::error::Error for MeasureError {
             | Self::NoPort(_)
             | Self::NotANumber(_)
             | Self::Missing { .. }
-            | Self::TestpmdEnded { .. }
+            | Self::PeerEnded { .. }
             | Self::Late { .. } => None,
         }
     }

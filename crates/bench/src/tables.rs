@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, RuleGap, RuleWrites, State, StateRow,
-    SteeringRate, SteeringResults, TestpmdRate, Times,
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, PeerRate, RuleGap, RuleWrites, State, StateRow,
+    SteeringRate, SteeringResults, Times,
 };
 use serde::Serialize;
 
@@ -154,8 +154,8 @@ impl Table for SteeringResults {
                 row.latency_us.p99
             )
         };
-        let peer = |row: &TestpmdRate| {
-            let TestpmdRate { peer, chain, size, mpps, gbps } = row;
+        let peer = |row: &PeerRate| {
+            let PeerRate { peer, chain, size, mpps, gbps } = row;
             format!("{chain:<10} {:>8} {size:>6} {peer:<16} {mpps:>8.2} {gbps:>8.2}\n", "-")
         };
         self.results.iter().map(line).chain(self.peers.iter().map(peer)).collect()

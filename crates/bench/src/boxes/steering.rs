@@ -2,8 +2,8 @@
 
 use crate::boxes::attach;
 use crate::boxes::io::gbps;
+use crate::boxes::peers::PeerRate;
 use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
-use crate::boxes::testpmd::TestpmdRate;
 use crate::boxes::workload::Workload;
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
@@ -94,9 +94,9 @@ pub struct LatencyTimes {
 pub struct SteeringResults {
     /// One for each chain, size, number of flows and way into the chain.
     pub results: Vec<SteeringRate>,
-    /// One of testpmd for each chain and size, if it was measured too.
+    /// One of each peer for each chain and size, if any was measured too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<TestpmdRate>,
+    pub peers: Vec<PeerRate>,
 }
 
 /// Frames of one size, one after the other: the processor fetches them before they are read.

@@ -167,10 +167,11 @@ pub(super) struct ChainArguments {
 /// into the chain: as the default of their port, or by one of 1,001 entries of the flow table.
 ///
 /// With --testpmd, a chain of processes of DPDK's testpmd is measured too, on the same cores: memif connects the processes, and
-/// no packet is looked up. Its processes poll, so several on one core hinder each other.
+/// no packet is looked up. Its processes poll, so several on one core hinder each other. With --ovs, the same processes are
+/// connected to Open vSwitch with DPDK, which stands where the switch does.
 #[derive(Args)]
 #[command(
-    after_help = "Examples: clickbox bench steering --chain 1,2,5 --flows 60000,1000000 --size 64,1472\n          clickbox bench steering --chain 1 --testpmd /usr/bin/dpdk-testpmd"
+    after_help = "Examples: clickbox bench steering --chain 1,2,5 --flows 60000,1000000 --size 64,1472\n          clickbox bench steering --chain 1 --testpmd /usr/bin/dpdk-testpmd --ovs /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 )]
 pub(super) struct SteeringArguments {
     /// Numbers of functions.
@@ -188,6 +189,9 @@ pub(super) struct SteeringArguments {
     /// Measure this testpmd too
     #[arg(long, value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     testpmd: Option<PathBuf>,
+    /// Measure this `ovs-vswitchd`, built with DPDK, too. The other programs of Open vSwitch are found by PATH
+    #[arg(long, value_name = "PROGRAM", requires = "testpmd", value_hint = clap::ValueHint::ExecutablePath)]
+    ovs: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -418,7 +422,11 @@ impl SteeringArguments {
         if let Some(program) = &self.testpmd {
             for chain in &self.chain {
                 for size in &self.size {
-                    peers.push(bench::testpmd_rate(program, &bed, (*chain).into(), *size, common.plan())?);
+                    let (chain, plan) = (usize::from(*chain), common.plan());
+                    peers.push(bench::testpmd_rate(program, &bed, chain, *size, plan)?);
+                    if let Some(ovs) = &self.ovs {
+                        peers.push(bench::ovs_rate(ovs, program, &bed, chain, *size, plan)?);
+                    }
                 }
             }
         }
