@@ -1,7 +1,8 @@
 //! A front end of vhost-user that sends fuzz input as messages, and writes it to its memory and to the rings in it.
 
 use crate::front_end::{
-    FROM_GUEST, FrontEnd, GUEST, HEADER, MEMORY, MERGEABLE, SIZE, TO_GUEST, USUAL, places,
+    FROM_GUEST, FrontEnd, GUEST, HEADER, INDIRECT, MEMORY, MERGEABLE, SIZE, TABLES, TO_GUEST, USUAL, places,
+    table,
 };
 use crate::memory::Input;
 use packet::checksum::{self, Sum};
@@ -17,12 +18,10 @@ pub fn front_end(bytes: &[u8]) {
     let (near, far) = UnixStream::pair().unwrap();
     let mut port = VhostUser::client(near.into()).unwrap();
     let choices = input.byte();
-    let [from_guest, to_guest, unmerged] = [(1, FROM_GUEST), (2, TO_GUEST), (4, MERGEABLE)].map(
-        |(bit, features)| {
-            if choices & bit == 0 { 0 } else { features }
-        },
-    );
-    let mut end = FrontEnd::new(far, (USUAL | from_guest | to_guest) & !unmerged);
+    let [from_guest, to_guest, unmerged, tables] =
+        [(1, FROM_GUEST), (2, TO_GUEST), (4, MERGEABLE), (16, TABLES)]
+            .map(|(bit, features)| if choices & bit == 0 { 0 } else { features });
+    let mut end = FrontEnd::new(far, (USUAL | from_guest | to_guest | tables) & !unmerged);
     // Most inputs get behind the handshake.
     let steps = match input.byte() {
         steps @ 0..64 => usize::from(steps % 19),
@@ -41,7 +40,7 @@ pub fn front_end(bytes: &[u8]) {
     let mut got = Batch::new(64);
     let mut is_down = false;
     while !input.is_empty() && !is_down {
-        let (operation, choice) = (input.byte() % 13, input.word());
+        let (operation, choice) = (input.byte() % 14, input.word());
         let queue = (choice & 1) as usize;
         let number = (choice >> 8) as u16;
         match operation {
@@ -67,6 +66,24 @@ pub fn front_end(bytes: &[u8]) {
                 }
                 let first = if choice & 4 == 0 { 4096 } else { HEADER / 2 + usize::from(s1 >> 4) };
                 end.transmit_chain(number % SIZE, &header, &frame, first);
+            }
+            13 => {
+                // A table that is almost right: of descriptors that are, as a table in a table, or a chain that ends in one.
+                let table = table(queue, number % SIZE);
+                let count = 1 + (choice >> 16) as u16 % 24;
+                for at in 0..count {
+                    let rest = input.word();
+                    let length = rest as u32 % if choice & 2 == 0 { 64 } else { 4096 };
+                    let flags = (rest >> 32) as u16 & 7;
+                    // Most chains go on, and few refer to a table.
+                    let flags = if flags < 6 { flags & 2 | u16::from(at + 1 < count) } else { flags };
+                    let address = GUEST + (rest >> 40) % (MEMORY - 4096);
+                    end.describe_in(table, at, address, length, flags, at + 1);
+                }
+                let (length, next) = (u32::from(count) * 16 + choice as u32 / 4 % 2, (number + 1) % SIZE);
+                let flags = INDIRECT | u16::from(choice & 8 != 0);
+                end.describe(queue, number % SIZE, GUEST + table, length, flags, next);
+                end.make_available(queue, number % SIZE);
             }
             4 => end.add_buffer(choice as u32 >> 1 & 0xfff),
             5 => {

@@ -24,6 +24,7 @@ pub const HEADER: usize = 12;
 /// Bits of features.
 pub const SEVERAL_QUEUES: u64 = 1 << 22;
 pub const MERGEABLE: u64 = 1 << 15;
+pub const TABLES: u64 = 1 << 28;
 pub const EVENT_INDEX: u64 = 1 << 29;
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 pub const VERSION_1: u64 = 1 << 32;
@@ -46,6 +47,7 @@ pub const TO_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN;
 /// Flags of descriptors.
 pub const NEXT: u16 = 1;
 pub const WRITE: u16 = 2;
+pub const INDIRECT: u16 = 4;
 
 /// The queue to the front end, and the one from it.
 pub const RECEIVE: usize = 0;
@@ -171,11 +173,16 @@ impl FrontEnd {
 
     /// Writes a descriptor.
     pub fn describe(&self, queue: usize, number: u16, address: u64, length: u32, flags: u16, next: u16) {
+        self.describe_in(places(queue)[0], number, address, length, flags, next);
+    }
+
+    /// Writes a descriptor of a table.
+    pub fn describe_in(&self, table: u64, number: u16, address: u64, length: u32, flags: u16, next: u16) {
         let mut bytes = address.to_le_bytes().to_vec();
         bytes.extend(length.to_le_bytes());
         bytes.extend(flags.to_le_bytes());
         bytes.extend(next.to_le_bytes());
-        self.put(places(queue)[0] + u64::from(number) * 16, &bytes);
+        self.put(table + u64::from(number) * 16, &bytes);
     }
 
     /// Makes the chain that starts at a descriptor available, and publishes it.
@@ -227,8 +234,14 @@ impl FrontEnd {
         self.make_available(queue, number);
     }
 
+    /// Refers to the start of the table of a descriptor, and makes it available.
+    pub fn make_table_available(&mut self, queue: usize, number: u16, count: u32) {
+        self.describe(queue, number, GUEST + table(queue, number), count * 16, INDIRECT, 0);
+        self.make_available(queue, number);
+    }
+
     /// Sends a header and a frame in a chain of descriptors, from the one with a number on: `first` bytes in the first one,
-    /// 4 KB in each other one. Returns the number after them.
+    /// 4 KB in each other one. If it was agreed on, they are in a table of their own. Returns the number after them.
     pub fn transmit_chain(&mut self, number: u16, header: &[u8], frame: &[u8], first: usize) -> u16 {
         let bytes = [header, frame].concat();
         let (start, rest) = bytes.split_at(first.min(bytes.len()));
@@ -237,9 +250,19 @@ impl FrontEnd {
             let flags = if at + 1 < number + pieces.len() as u16 { NEXT } else { 0 };
             self.put(buffer(TRANSMIT, at % SIZE), piece);
             let address = GUEST + buffer(TRANSMIT, at % SIZE);
-            self.describe(TRANSMIT, at % SIZE, address, piece.len() as u32, flags, (at + 1) % SIZE);
+            let length = piece.len() as u32;
+            if self.features & TABLES == 0 {
+                self.describe(TRANSMIT, at % SIZE, address, length, flags, (at + 1) % SIZE);
+            } else {
+                let (table, at) = (table(TRANSMIT, number % SIZE), at - number);
+                self.describe_in(table, at, address, length, flags, at + 1);
+            }
         }
-        self.make_available(TRANSMIT, number % SIZE);
+        if self.features & TABLES == 0 {
+            self.make_available(TRANSMIT, number % SIZE);
+        } else {
+            self.make_table_available(TRANSMIT, number % SIZE, pieces.len() as u32);
+        }
         (number + pieces.len() as u16) % SIZE
     }
 
@@ -307,6 +330,11 @@ impl FrontEnd {
 /// The offsets of a ring's parts: table, available list, used list.
 pub fn places(queue: usize) -> [u64; 3] {
     [0, 0x4000, 0x8000].map(|part| queue as u64 * 0x1_0000 + part)
+}
+
+/// The offset of the table to which a descriptor may refer: 24 descriptors.
+pub fn table(queue: usize, number: u16) -> u64 {
+    queue as u64 * 0x1_0000 + 0xa000 + u64::from(number) * 384
 }
 
 /// The offset of the buffer of a descriptor: 4 KB.

@@ -6,6 +6,7 @@
 mod front_end;
 mod offloads;
 mod queues;
+mod tables;
 
 use front_end::{
     EVENT_INDEX, FrontEnd, GUEST, HEADER, MEMORY, NEXT, RECEIVE, SIZE, TRANSMIT, USER, USUAL, WRITE, buffer,

@@ -24,11 +24,13 @@ const MAX_MESSAGES: usize = 16;
 
 /// Features: bits of the virtio standard, and the one of vhost-user that announces protocol features.
 const MERGEABLE: u64 = 1 << 15;
+const INDIRECT: u64 = 1 << 28;
 const EVENT_INDEX: u64 = 1 << 29;
 const PROTOCOL_FEATURES: u64 = 1 << 30;
 const VERSION_1: u64 = 1 << 32;
 const IN_ORDER: u64 = 1 << 35;
-const FEATURES: u64 = MERGEABLE | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER | OFFLOADS;
+const FEATURES: u64 =
+    MERGEABLE | INDIRECT | EVENT_INDEX | PROTOCOL_FEATURES | VERSION_1 | IN_ORDER | OFFLOADS;
 /// There are several queue pairs.
 const SEVERAL_QUEUES: u64 = 1 << 22;
 
@@ -245,6 +247,7 @@ impl Connection {
             header: if has_all_headers { 12 } else { 10 },
             is_mergeable: self.features & MERGEABLE != 0,
             by_index: self.features & EVENT_INDEX != 0,
+            has_tables: self.features & INDIRECT != 0,
             offloads: OffloadFeatures::new(self.features),
         };
         for (number, queue) in self.queues.iter().enumerate().filter(|(_, queue)| queue.is_started) {

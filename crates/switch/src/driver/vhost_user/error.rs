@@ -30,7 +30,7 @@ pub enum VhostUserError {
     RingAddress,
     /// The index of a ring is ahead of its size.
     RingIndex,
-    /// A descriptor is outside its table, forms a loop, or has the wrong direction.
+    /// A descriptor is outside its table, forms a loop, has the wrong direction, or refers to a table that cannot be one.
     Descriptor,
     /// A buffer is not inside the peer's memory.
     Address,

@@ -230,8 +230,7 @@ impl RingPart {
     #[inline(always)]
     pub(super) fn descriptor(&self, number: u16) -> Descriptor {
         let address = self.long(usize::from(number) * 16).load(Ordering::Relaxed);
-        let rest = self.long(usize::from(number) * 16 + 8).load(Ordering::Relaxed);
-        Descriptor { address, length: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+        Descriptor::new(address, self.long(usize::from(number) * 16 + 8).load(Ordering::Relaxed))
     }
 }
 
@@ -242,6 +241,20 @@ pub(super) struct Descriptor {
     pub(super) length: u32,
     pub(super) flags: u16,
     pub(super) next: u16,
+}
+
+impl Descriptor {
+    /// From the two halves of its 16 bytes.
+    #[inline(always)]
+    fn new(address: u64, rest: u64) -> Self {
+        Self { address, length: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+    }
+
+    /// From its bytes.
+    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+        let both = u128::from_le_bytes(bytes);
+        Self::new(both as u64, (both >> 64) as u64)
+    }
 }
 
 #[cfg(test)]

@@ -19,11 +19,16 @@ const MAX_SIZE: u32 = 32768;
 /// Maximum number of buffers for one frame to the peer. A peer with buffers of a few bytes could otherwise make each frame
 /// cost as much as hundreds.
 const MAX_SEGMENTS: usize = 64;
+/// Maximum number of descriptors of one chain, as in QEMU and Linux. A peer with a large ring could otherwise make each frame cost
+/// as much as thousands.
+const MAX_CHAIN: u16 = 1024;
 
 /// Flags of descriptors.
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
+/// Bytes of a descriptor.
+const DESCRIPTOR_SIZE: u32 = 16;
 /// The flag of each list by which its writer says that it wants no notifications.
 const QUIET: u16 = 1;
 
@@ -41,7 +46,19 @@ pub(super) struct RingFeatures {
     pub(super) is_mergeable: bool,
     /// Notifications are asked for by index.
     pub(super) by_index: bool,
+    /// Chains may go on in tables of their own, in the memory of the peer.
+    pub(super) has_tables: bool,
     pub(super) offloads: OffloadFeatures,
+}
+
+/// A descriptor of a chain, and where those after it are.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    descriptor: Descriptor,
+    /// The address of the chain's own table, and its number of descriptors. Without one, they are in that of the ring.
+    table: Option<(u64, u16)>,
+    /// How many more there may be: a longer chain is a loop.
+    left: u16,
 }
 
 /// Buffers for a frame to the peer.
@@ -141,6 +158,52 @@ impl Ring {
         Ok(self.table.descriptor(number))
     }
 
+    /// The start of a chain, at a descriptor of the ring's table.
+    #[inline(always)]
+    fn start(&self, memory: &GuestMemory, descriptor: Descriptor) -> Result<Link, VhostUserError> {
+        self.resolve(memory, Link { descriptor, table: None, left: self.mask.min(MAX_CHAIN - 1) })
+    }
+
+    /// The descriptor after one that says that there is one.
+    #[inline(always)]
+    fn follow(&self, memory: &GuestMemory, link: Link) -> Result<Link, VhostUserError> {
+        let number = link.descriptor.next;
+        let descriptor = match link.table {
+            None => self.descriptor(number)?,
+            Some((table, count)) if number < count => read_descriptor(memory, table, number)?,
+            Some(_) => return Err(VhostUserError::Descriptor),
+        };
+        let left = link.left.checked_sub(1).ok_or(VhostUserError::Descriptor)?;
+        self.resolve(memory, Link { descriptor, left, ..link })
+    }
+
+    /// The first descriptor of a table, in the place of the one that refers to the table.
+    #[inline(always)]
+    fn resolve(&self, memory: &GuestMemory, link: Link) -> Result<Link, VhostUserError> {
+        if link.descriptor.flags & INDIRECT == 0 { Ok(link) } else { self.enter_table(memory, link) }
+    }
+
+    /// Goes on in the table that a descriptor refers to: the last one of the ring's table, by the standard, because it has no
+    /// next one. A table refers to no other one.
+    #[cold]
+    fn enter_table(&self, memory: &GuestMemory, link: Link) -> Result<Link, VhostUserError> {
+        let Descriptor { address, length, flags, .. } = link.descriptor;
+        let count = length / DESCRIPTOR_SIZE;
+        let is_table = self.features.has_tables
+            && link.table.is_none()
+            && flags & NEXT == 0
+            && length.is_multiple_of(DESCRIPTOR_SIZE)
+            && (1..=u32::from(self.size())).contains(&count);
+        if !is_table {
+            return Err(VhostUserError::Descriptor);
+        }
+        let descriptor = read_descriptor(memory, address, 0)?;
+        if descriptor.flags & INDIRECT != 0 {
+            return Err(VhostUserError::Descriptor);
+        }
+        Ok(Link { descriptor, table: Some((address, count as u16)), ..link })
+    }
+
     /// Notes that an entry is used. [`publish`](Self::publish) lets the peer see it.
     #[inline(always)]
     fn put_used(&mut self, head: u16, length: u32) {
@@ -202,7 +265,7 @@ impl Ring {
                 memory.prefetch(self.table.descriptor(coming).address);
             }
             let head = self.head(self.next);
-            let first = self.descriptor(head)?;
+            let first = self.start(memory, self.descriptor(head)?)?;
             let asked = if has_headers { self.offload_header(memory, first)? } else { None };
             if let Some(header) = asked {
                 self.take_unfinished(memory, first, header, batch, received, offloads)?;
@@ -228,11 +291,12 @@ impl Ring {
     fn offload_header(
         &self,
         memory: &GuestMemory,
-        first: Descriptor,
+        first: Link,
     ) -> Result<Option<OffloadHeader>, VhostUserError> {
         let mut bytes = [0; OFFLOAD_HEADER];
-        if first.length as usize >= OFFLOAD_HEADER {
-            if !memory.read(first.address, &mut bytes) {
+        let Descriptor { address, length, .. } = first.descriptor;
+        if length as usize >= OFFLOAD_HEADER {
+            if !memory.read(address, &mut bytes) {
                 return Err(VhostUserError::Address);
             }
         } else {
@@ -246,7 +310,7 @@ impl Ring {
     fn take_unfinished(
         &self,
         memory: &GuestMemory,
-        first: Descriptor,
+        first: Link,
         header: OffloadHeader,
         batch: &mut Batch,
         received: &mut Received,
@@ -279,15 +343,14 @@ impl Ring {
     fn take(
         &self,
         memory: &GuestMemory,
-        first: Descriptor,
+        first: Link,
         header: usize,
         space: &mut [u8],
     ) -> Result<usize, VhostUserError> {
-        let (mut descriptor, mut length) = (first, 0usize);
-        // A chain cannot be longer than the table, unless it is a loop.
-        for _ in 0..self.size() {
-            let Descriptor { address, length: piece, flags, next } = descriptor;
-            if flags & (WRITE | INDIRECT) != 0 {
+        let (mut link, mut length) = (first, 0usize);
+        loop {
+            let Descriptor { address, length: piece, flags, .. } = link.descriptor;
+            if flags & WRITE != 0 {
                 return Err(VhostUserError::Descriptor);
             }
             let piece = piece as usize;
@@ -307,9 +370,8 @@ impl Ring {
             if flags & NEXT == 0 {
                 return Ok(length);
             }
-            descriptor = self.descriptor(next)?;
+            link = self.follow(memory, link)?;
         }
-        Err(VhostUserError::Descriptor)
     }
 
     /// Gives frames to the peer, as many as it has buffers for. Returns whether the peer wants to be notified.
@@ -431,7 +493,7 @@ impl Ring {
         if !self.features.offloads.takes(front) {
             return Ok(0);
         }
-        match self.find_buffers(waiting, parts().map(<[u8]>::len).sum(), true)? {
+        match self.find_buffers(memory, waiting, parts().map(<[u8]>::len).sum(), true)? {
             Some(buffers) => self.put_pieces(memory, &buffers, front, all),
             None => Ok(0),
         }
@@ -445,7 +507,7 @@ impl Ring {
         waiting: u16,
         frame: &[u8],
     ) -> Result<u16, VhostUserError> {
-        match self.find_buffers(waiting, OFFLOAD_HEADER + frame.len(), false)? {
+        match self.find_buffers(memory, waiting, OFFLOAD_HEADER + frame.len(), false)? {
             Some(buffers) => self.put_pieces(memory, &buffers, &[0; OFFLOAD_HEADER], std::iter::once(frame)),
             None => Ok(0),
         }
@@ -454,6 +516,7 @@ impl Ring {
     /// The next buffers for a frame of `length` bytes with its offload header. `None` if there are not enough.
     fn find_buffers(
         &self,
+        memory: &GuestMemory,
         waiting: u16,
         length: usize,
         is_joined: bool,
@@ -467,21 +530,22 @@ impl Ring {
             }
             let head = self.head(self.next.wrapping_add(taken));
             let before = room;
-            let mut descriptor = self.descriptor(head)?;
+            let mut link = self.start(memory, self.descriptor(head)?)?;
             loop {
                 if found.pieces.len() == MAX_SEGMENTS && is_joined {
                     return Ok(None);
                 }
-                if descriptor.flags & (WRITE | INDIRECT) != WRITE || found.pieces.len() == MAX_SEGMENTS {
+                let Descriptor { address, length: piece, flags, .. } = link.descriptor;
+                if flags & WRITE == 0 || found.pieces.len() == MAX_SEGMENTS {
                     return Err(VhostUserError::Descriptor);
                 }
-                let piece = (descriptor.length as usize).min(length - room);
-                found.pieces.push((descriptor.address, piece));
+                let piece = (piece as usize).min(length - room);
+                found.pieces.push((address, piece));
                 room += piece;
-                if descriptor.flags & NEXT == 0 || room == length {
+                if flags & NEXT == 0 || room == length {
                     break;
                 }
-                descriptor = self.descriptor(descriptor.next)?;
+                link = self.follow(memory, link)?;
             }
             found.entries.push((head, (room - before) as u32));
         }
@@ -532,5 +596,14 @@ impl Ring {
     fn header(&self, buffers: u16) -> [u8; MAX_HEADER] {
         let [low, high] = buffers.to_le_bytes();
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, low, high]
+    }
+}
+
+/// A descriptor of a table in the peer's memory, copied once.
+fn read_descriptor(memory: &GuestMemory, table: u64, number: u16) -> Result<Descriptor, VhostUserError> {
+    let mut bytes = [0; DESCRIPTOR_SIZE as usize];
+    match table.checked_add(u64::from(number) * u64::from(DESCRIPTOR_SIZE)) {
+        Some(address) if memory.read(address, &mut bytes) => Ok(Descriptor::from_bytes(bytes)),
+        _ => Err(VhostUserError::Address),
     }
 }
