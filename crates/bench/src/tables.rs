@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, PeerRate, RuleGap, RuleWrites, State, StateRow,
-    SteeringRate, SteeringResults, Times,
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, PeerDriver, PeerRate, PeerRole, PortRate, RuleGap,
+    RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times,
 };
 use serde::Serialize;
 
@@ -126,6 +126,32 @@ impl Table for Chain {
         format!(
             "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
             self.length, self.size, self.ring, self.mpps, self.gbps
+        )
+    }
+}
+
+impl Table for PortRate {
+    fn head() -> String {
+        format!(
+            "{:<11} {:<7} {:<9} {:>8} {:>12} {:>6}",
+            "driver", "role", "frames", "Mp/s", "testpmd Mp/s", "ratio"
+        )
+    }
+
+    fn lines(&self) -> String {
+        let driver = match self.driver {
+            PeerDriver::Memif => "memif",
+            PeerDriver::VhostUser => "vhost_user",
+        };
+        let role = match self.role {
+            PeerRole::Server => "server",
+            PeerRole::Client => "client",
+        };
+        let frames = if self.sends { "sent" } else { "received" };
+        let ratio = self.mpps / self.testpmd_mpps;
+        format!(
+            "{driver:<11} {role:<7} {frames:<9} {:>8.2} {:>12.2} {ratio:>6.2}\n",
+            self.mpps, self.testpmd_mpps
         )
     }
 }

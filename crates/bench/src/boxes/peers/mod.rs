@@ -1,10 +1,13 @@
-//! Peers that move packets through chains: DPDK's testpmd, and Open vSwitch with DPDK. Both are processes that memif connects.
+//! Peers: DPDK's testpmd, and Open vSwitch with DPDK. They move packets through chains of processes that memif connects, and are
+//! at the other end of ports.
 
 mod ovs;
+mod ports;
 mod process;
 mod testpmd;
 
 pub use ovs::ovs_rate;
+pub use ports::{PeerDriver, PeerRole, PortRate, port_rates};
 pub use testpmd::testpmd_rate;
 
 use crate::boxes::io::gbps;

@@ -5,7 +5,8 @@
 //! no room for is dropped, which takes the switch time too.
 
 use super::process::{Process, START_TIMEOUT, output};
-use super::{PeerRate, memif, rates_of, testpmd};
+use super::testpmd::Testpmd;
+use super::{PeerRate, memif, rates_of};
 use crate::boxes::test_bed::TestBed;
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
@@ -169,9 +170,10 @@ pub fn ovs_rate(
         let switch = Switch::start(program, folder, near)?;
         switch.add_ports(chain, size)?;
         switch.add_flows(chain)?;
+        let functions = Testpmd { program: testpmd, folder, mode: "io", queues: QUEUES };
         let start = |number: usize| {
             let end = |side: usize| memif(side, false, &socket(folder, 2 * number + side));
-            testpmd::start(testpmd, folder, number + 1, far, &[end(0), end(1)], QUEUES)
+            functions.start(number + 1, far, &[end(0), end(1)])
         };
         let _functions = (0..chain).map(start).collect::<Result<Vec<_>, _>>()?;
         let begin = Instant::now();

@@ -15,37 +15,57 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Seconds that each printed rate is the mean of.
-const PERIOD: u64 = 1;
+pub(super) const PERIOD: u64 = 1;
+
+/// What testpmd prints before the rates of packets that left, and of those that came.
+pub(super) const SENT: &str = "Tx-pps:";
+pub(super) const RECEIVED: &str = "Rx-pps:";
 
 /// The port of the sink: the source, the ends of the chain and the sink are the ports of the first process.
 const SINK: u32 = 3;
 
-/// Starts testpmd on one core, with these devices and this number of queues of each. It forwards between the first and the second, and between others in the same way.
-pub(super) fn start(
-    program: &Path,
-    folder: &Path,
-    number: usize,
-    core: usize,
-    devices: &[String],
-    queues: usize,
-) -> Result<Process, MeasureError> {
-    let mut command = Command::new(program);
-    command.args(["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--lcores"]);
-    // Its first thread only prints.
-    command.arg(format!("0@{core},1@{core}"));
-    command.arg("--file-prefix").arg(format!("clickbox-{}-{number}", std::process::id()));
-    devices.iter().for_each(|device| _ = command.args(["--vdev", device]));
-    command.args(["--", "--forward-mode=io", "--port-topology=paired", "--auto-start"]);
-    command.args([format!("--rxq={queues}"), format!("--txq={queues}")]);
-    command.args(["--total-num-mbufs=8192", "--no-lsc-interrupt", "--stats-period"]).arg(PERIOD.to_string());
-    Process::start("testpmd", &mut command, folder, &format!("{number}.log"))
+/// A testpmd that can be started.
+#[derive(Clone, Copy)]
+pub(super) struct Testpmd<'a> {
+    pub(super) program: &'a Path,
+    /// Where its sockets and what it prints are.
+    pub(super) folder: &'a Path,
+    /// What it does with packets. In mode `io` it forwards between its first and its second port, then between the next two.
+    pub(super) mode: &'a str,
+    /// Queues of each port.
+    pub(super) queues: usize,
 }
 
-/// The rates of packets that left by a port, as testpmd prints them.
-fn sent_rates(text: &str, port: u32) -> Vec<f64> {
+impl Testpmd<'_> {
+    /// Starts a process on one core, with these devices.
+    pub(super) fn start(
+        self,
+        number: usize,
+        core: usize,
+        devices: &[String],
+    ) -> Result<Process, MeasureError> {
+        let Self { program, folder, mode, queues } = self;
+        let mut command = Command::new(program);
+        // The peers of virtio devices need few files of memory.
+        command.args(["--no-huge", "-m", "256", "--single-file-segments", "--no-pci", "--no-telemetry"]);
+        // Its first thread only prints.
+        command.arg("--lcores").arg(format!("0@{core},1@{core}"));
+        command.arg("--file-prefix").arg(format!("clickbox-{}-{number}", std::process::id()));
+        devices.iter().for_each(|device| _ = command.args(["--vdev", device]));
+        command.args(["--", "--forward-mode", mode, "--port-topology=paired", "--auto-start"]);
+        command.args([format!("--rxq={queues}"), format!("--txq={queues}")]);
+        command
+            .args(["--total-num-mbufs=8192", "--no-lsc-interrupt", "--stats-period"])
+            .arg(PERIOD.to_string());
+        Process::start("testpmd", &mut command, folder, &format!("{number}.log"))
+    }
+}
+
+/// The rates of packets at a port, as testpmd prints them. `what`: those that came, or those that left.
+pub(super) fn rates(text: &str, port: u32, what: &str) -> Vec<f64> {
     let blocks = text.split("NIC statistics for port ").skip(1);
     let of_port = blocks.filter_map(|block| block.strip_prefix(&format!("{port} ")));
-    let rate = |block: &str| block.split_once("Tx-pps:")?.1.split_whitespace().next()?.parse().ok();
+    let rate = |block: &str| block.split_once(what)?.1.split_whitespace().next()?.parse().ok();
     of_port.filter_map(rate).collect()
 }
 
@@ -66,6 +86,7 @@ pub fn testpmd_rate(
     let folder = folder.path();
     let socket = |number: usize| folder.join(format!("{number}.sock"));
     let (near, far) = bed.cores();
+    let testpmd = Testpmd { program, folder, mode: "io", queues: 1 };
     let devices = [
         format!("net_null0,size={size}"),
         memif(0, true, &socket(0)),
@@ -73,7 +94,7 @@ pub fn testpmd_rate(
         format!("net_null1,size={size},no-rx=1"),
     ];
     bed.on_all_cores(|| {
-        let mut ends = start(program, folder, 0, near, &devices, 1)?;
+        let mut ends = testpmd.start(0, near, &devices)?;
         let mut functions = Vec::new();
         for number in 0..chain {
             // Each connects to a socket that is there.
@@ -83,13 +104,13 @@ pub fn testpmd_rate(
             before.until("testpmd to start", START_TIMEOUT, |_| is_there().then_some(()))?;
             let is_last = number + 1 == chain;
             let devices = [memif(0, false, &first), memif(1, !is_last, &socket(number + 1))];
-            functions.push(start(program, folder, number + 1, far, &devices, 1)?);
+            functions.push(testpmd.start(number + 1, far, &devices)?);
         }
         let count = rates_of(plan);
         let time = START_TIMEOUT + Duration::from_secs(PERIOD) * count;
         let rates = ends.until("packets of testpmd", time, |text| {
             let rates: Vec<f64> =
-                sent_rates(text, SINK).into_iter().skip_while(|rate| *rate == 0.0).collect();
+                rates(text, SINK, SENT).into_iter().skip_while(|rate| *rate == 0.0).collect();
             (rates.len() >= count as usize).then_some(rates)
         })?;
         Ok(PeerRate::of("testpmd, memif", chain, size, &rates))
@@ -108,7 +129,8 @@ mod tests {
             )
         };
         let text: String = [(1, 4), (3, 0), (13, 8), (3, 21)].map(|(port, rate)| block(port, rate)).concat();
-        assert_eq!(sent_rates(&text, 3), [0.0, 21.0]);
-        assert_eq!(sent_rates("NIC statistics for port 3  ##\n Tx-pps:", 3), Vec::<f64>::new());
+        assert_eq!(rates(&text, 3, SENT), [0.0, 21.0]);
+        assert_eq!(rates(&text, 3, RECEIVED), [5.0, 5.0]);
+        assert_eq!(rates("NIC statistics for port 3  ##\n Tx-pps:", 3, SENT), Vec::<f64>::new());
     }
 }

@@ -1,11 +1,11 @@
-//! `clickbox bench boot|memory|io|latency|chain|density|state|all`: measurements of boxes.
+//! `clickbox bench boot|memory|io|latency|chain|steering|ports|density|state|all`: measurements of boxes.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::{
     BoxProgram, IdleMode, Interconnect, IoMode, Latency, Lookup, Machine, MeasureError, NeighbourLoad,
-    PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults, Table, TestBed,
+    PeerDriver, PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults, Table, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -32,6 +32,7 @@ pub(super) enum BoxBenchmark {
     Latency(LatencyArguments),
     Chain(ChainArguments),
     Steering(SteeringArguments),
+    Ports(PortsArguments),
     Density(DensityArguments),
     State(StateArguments),
     Memory(MemoryArguments),
@@ -196,6 +197,34 @@ pub(super) struct SteeringArguments {
     common: Common,
 }
 
+/// Measure ports to other processes beside two processes of DPDK's testpmd.
+///
+/// One end sends frames of 64 bytes, and the other one discards them. A switch on one core has a port to a testpmd on the other;
+/// in the same run, a second testpmd takes the place of the switch. No box takes part.
+#[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox bench ports --testpmd /usr/bin/dpdk-testpmd\n          clickbox bench ports --testpmd /usr/bin/dpdk-testpmd --driver memif --runs 9 --time 1000"
+)]
+pub(super) struct PortsArguments {
+    /// The program
+    #[arg(long, value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
+    testpmd: PathBuf,
+    /// Drivers of the port.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "memif,vhost_user")]
+    driver: Vec<DriverName>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum DriverName {
+    /// A memif interface, as server and as client.
+    Memif,
+    /// The back end of a virtio network device.
+    VhostUser,
+}
+
 /// Measure the total send rate of many boxes on one core, and how evenly they share it.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench density --boxes 100 --size 64")]
@@ -265,6 +294,7 @@ impl BoxBenchmark {
             BoxBenchmark::Latency(arguments) => arguments.measure()?,
             BoxBenchmark::Chain(arguments) => arguments.measure()?,
             BoxBenchmark::Steering(arguments) => arguments.measure()?,
+            BoxBenchmark::Ports(arguments) => arguments.measure()?,
             BoxBenchmark::Density(arguments) => {
                 let common = &arguments.common;
                 let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
@@ -431,6 +461,23 @@ impl SteeringArguments {
             }
         }
         common.print(&SteeringResults { results, peers });
+        Ok(())
+    }
+}
+
+impl PortsArguments {
+    fn measure(&self) -> Result<(), MeasureError> {
+        let common = &self.common;
+        let bed = common.bed()?;
+        let mut rows = Vec::new();
+        for driver in &self.driver {
+            let driver = match driver {
+                DriverName::Memif => PeerDriver::Memif,
+                DriverName::VhostUser => PeerDriver::VhostUser,
+            };
+            rows.extend(bench::port_rates(&self.testpmd, &bed, driver, common.plan())?);
+        }
+        common.print(&Rows { rows });
         Ok(())
     }
 }
