@@ -284,6 +284,66 @@ fn offloaded_checksums_and_segmentation_are_done() {
     }
 }
 
+/// Datagrams of a flow that leave together reach a socket of the kernel unchanged, and as one if the socket takes joined ones.
+#[test]
+fn datagrams_are_joined_for_the_kernel() {
+    if !joined_interfaces() {
+        return;
+    }
+    assert!(ip("link set left address 02:00:00:00:00:02") && ip("addr add 10.0.0.1/24 dev left"));
+    assert!(ip("neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev left"));
+    let mut port = AfPacket::open("right").unwrap();
+    let socket = std::net::UdpSocket::bind("10.0.0.1:9").unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let addresses = [2, 1].map(|last| std::net::Ipv4Addr::new(10, 0, 0, last));
+    let datagram = |number: u16, length: usize| {
+        let total = 28 + length as u16;
+        let [[t0, t1], [n0, n1], [l0, l1]] = [total, number, total - 20].map(u16::to_be_bytes);
+        let mut ip = [0x45, 0, t0, t1, n0, n1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+        let sum = packet::checksum::internet(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        let mut udp = vec![0, 7, 0, 9, l0, l1, 0, 0];
+        udp.resize(8 + length, number as u8);
+        let pseudo = packet::checksum::Sum::ZERO.pseudo4(addresses[0], addresses[1], 17, total - 20);
+        let sum = pseudo.bytes(&udp).finish();
+        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0], &ip[..], &udp].concat()
+    };
+    let frames: Vec<Vec<u8>> =
+        (0..20).map(|number| datagram(number, if number < 19 { 1000 } else { 77 })).collect();
+    send_by(&mut port, &frames);
+    let mut buffer = vec![0; 1 << 16];
+    for frame in &frames {
+        let length = socket.recv(&mut buffer).unwrap();
+        assert!(buffer[..length] == frame[42..]);
+    }
+    let on = 1i32;
+    // SAFETY: the kernel reads one integer.
+    let set = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, (&raw const on).cast(), 4)
+    };
+    assert_eq!(set, 0);
+    send_by(&mut port, &frames);
+    let whole: Vec<u8> = frames.iter().flat_map(|frame| frame[42..].to_vec()).collect();
+    let mut came = Vec::new();
+    let mut calls = 0;
+    while came.len() < whole.len() {
+        let length = socket.recv(&mut buffer).unwrap();
+        came.extend_from_slice(&buffer[..length]);
+        calls += 1;
+    }
+    assert!(came == whole);
+    // Before Linux 6.2, the kernel refuses joined datagrams, and each came by itself.
+    assert!(calls == 1 || (calls == frames.len() && !takes_datagrams()), "{calls}");
+}
+
+/// Whether the kernel takes joined datagrams: since Linux 6.2.
+fn takes_datagrams() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 2)
+}
+
 /// A UDP datagram of a flow from `left` to `right`, or back.
 fn datagram(flow: u16, back: bool) -> Vec<u8> {
     let mut frame = vec![0; 60];

@@ -1,11 +1,11 @@
-//! Coalescing: joins consecutive TCP segments of a flow into GSO frames, which the kernel or the network card splits
-//! again.
+//! Coalescing: joins consecutive TCP segments or UDP datagrams of a flow into GSO frames, which the kernel or the network card
+//! splits again.
 //!
 //! It is the inverse of the [`Segmenter`](super::Segmenter): splitting a joined frame gives back the same frames, byte
 //! for byte. What could not be given back is not joined: other lengths or header fields, other steps of the IPv4
 //! identification, flags of the middle on the edge, wrong checksums.
 
-use super::gso::{self, ETHERNET, EXTENSIONS, IP4, IP6, TAG, TAGS, TCP, TCP_NUMBER};
+use super::gso::{self, ETHERNET, EXTENSIONS, IP4, IP6, TAG, TAGS, TCP, TCP_NUMBER, UDP, UDP_NUMBER};
 use super::offload::{HEADER, Offload, SegmentKind};
 use crate::batch::Batch;
 
@@ -27,6 +27,9 @@ const MAX_HEADERS: usize = ETHERNET + 2 * TAG + IP6 + 60;
 const SEQUENCE: usize = 4;
 const FLAGS: usize = 13;
 const CHECKSUM: usize = 16;
+/// Offsets of fields in a UDP header.
+const UDP_LENGTH: usize = 4;
+const UDP_CHECKSUM: usize = 6;
 /// TCP flags: the one that all segments of a group have, and those that only the last one may have (FIN, PSH).
 const ACK: u8 = 0x10;
 const LAST_ONLY: u8 = 0x01 | 0x08;
@@ -40,6 +43,8 @@ pub(crate) struct Coalescer {
     open: Vec<Open>,
     /// The headers of groups with several frames, after the offload header.
     headers: Vec<[u8; HEADER + MAX_HEADERS]>,
+    /// UDP datagrams are not joined, because the other side does not take them.
+    leaves_datagrams: bool,
 }
 
 /// Frames that are sent as one.
@@ -52,6 +57,11 @@ pub(crate) struct Group {
     /// Its place among the headers, and their length, if it has several frames.
     headers: u32,
     length: u32,
+    is_udp: bool,
+}
+
+impl Group {
+    const SINGLE: Self = Self { first: 0, frames: 1, headers: 0, length: 0, is_udp: false };
 }
 
 /// A group that frames can still join.
@@ -74,27 +84,40 @@ struct Open {
     is_verified: bool,
 }
 
-/// Where the headers of a TCP segment are.
+/// Where the headers of a TCP segment or a UDP datagram are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     network: usize,
     transport: usize,
     data: usize,
     is_ip6: bool,
-    /// The frame ends where the IP packet does, and its IP header has no options.
+    is_udp: bool,
+    /// The frame ends where the IP packet and its datagram do, and its IP header has no options.
     is_exact: bool,
+}
+
+impl Layout {
+    /// The number of the transport protocol, and the offset of its checksum.
+    fn protocol(&self) -> (u8, usize) {
+        if self.is_udp { (UDP_NUMBER, UDP_CHECKSUM) } else { (TCP_NUMBER, CHECKSUM) }
+    }
 }
 
 /// What a frame is to the coalescer.
 enum Class {
     Segment(Layout),
-    /// Certainly no part of a TCP flow.
+    /// Certainly no part of a flow that is joined.
     Other,
-    /// Possibly a part of any TCP flow.
+    /// Possibly a part of any flow.
     Unclear,
 }
 
 impl Coalescer {
+    /// Says whether UDP datagrams are joined too. They are, unless something else is said.
+    pub(crate) fn join_datagrams(&mut self, joins: bool) {
+        self.leaves_datagrams = !joins;
+    }
+
     /// Whether frames can possibly be joined.
     pub(crate) fn is_worthwhile(batch: &Batch, frames: &[u32]) -> bool {
         let mut long = frames.iter().filter(|number| length(batch, **number) >= LEAST);
@@ -109,13 +132,16 @@ impl Coalescer {
         }
     }
 
-    /// Groups frames. The order within each TCP flow stays. `mtu`: the longest IP packet that may be joined.
+    /// Groups frames. The order within each flow stays. `mtu`: the longest IP packet that may be joined.
     pub(crate) fn join(&mut self, batch: &Batch, frames: &[u32], mtu: usize) {
         self.clear(frames.len());
         for (place, number) in (0..).zip(frames) {
             let Some(frame) = batch.frame(*number as usize) else { continue };
             let is_long = frame.len() >= LEAST;
-            let class = if is_long || !self.open.is_empty() { classify(frame) } else { Class::Other };
+            let class = match is_long || !self.open.is_empty() {
+                true => classify(frame, self.leaves_datagrams),
+                false => Class::Other,
+            };
             let layout = match class {
                 Class::Segment(layout) => layout,
                 Class::Other => {
@@ -169,10 +195,16 @@ impl Coalescer {
         let mut places = Vec::new();
         let mut place = group.first;
         for _ in 0..group.frames {
-            places.push(Group { first: place, frames: 1, headers: 0, length: 0 });
+            places.push(Group { first: place, ..Group::SINGLE });
             place = self.next.get(place as usize).copied().unwrap_or_default();
         }
         self.groups.splice(number..=number, places);
+    }
+
+    /// The same for a group that the kernel refused. Before Linux 6.2 it refuses all datagrams, so no more of them are joined.
+    pub(crate) fn split_refused(&mut self, number: usize) {
+        self.leaves_datagrams |= self.groups.get(number).is_some_and(|group| group.is_udp);
+        self.split(number);
     }
 
     /// The groups, in the order in which they are to be sent.
@@ -218,7 +250,7 @@ impl Coalescer {
 
     /// Adds a group with one frame.
     fn add(&mut self, place: u32) -> u32 {
-        self.groups.push(Group { first: place, frames: 1, headers: 0, length: 0 });
+        self.groups.push(Group { first: place, ..Group::SINGLE });
         self.groups.len() as u32 - 1
     }
 
@@ -235,6 +267,7 @@ impl Coalescer {
             return;
         };
         (group.headers, group.length) = (self.headers.len() as u32, open.layout.data as u32);
+        group.is_udp = open.layout.is_udp;
         let (first, last) = (frame_at(batch, frames, open.first), frame_at(batch, frames, open.last));
         self.headers.push(open.headers(first, last));
     }
@@ -250,10 +283,10 @@ enum Joined {
 impl Open {
     /// A group that begins with a frame, unless no frame can follow it.
     fn new(frame: &[u8], layout: Layout, mtu: usize, group: u32, place: u32) -> Option<Self> {
-        let Layout { network, transport, data, is_ip6, is_exact } = layout;
+        let Layout { network, transport, data, is_ip6, is_udp, is_exact } = layout;
         let segment = frame.get(transport..data)?;
         // The bits beside the length of the header are reserved.
-        let is_plain = segment.get(FLAGS)? == &ACK && segment.get(FLAGS - 1)? & 0x0f == 0;
+        let is_plain = is_udp || (segment.get(FLAGS)? == &ACK && segment.get(FLAGS - 1)? & 0x0f == 0);
         let size = frame.get(data..)?.len();
         // One tag does not count in the length that a device takes.
         let is_too_long = frame.len() - network.min(ETHERNET + TAG) > mtu;
@@ -278,12 +311,12 @@ impl Open {
     fn accept(&mut self, first: &[u8], frame: &[u8], layout: &Layout) -> Option<Joined> {
         let Layout { network, transport, data, is_ip6, .. } = *layout;
         let size = frame.get(data..)?.len();
-        let flags = *frame.get(transport + FLAGS)?;
+        let flags = if self.layout.is_udp { ACK } else { *frame.get(transport + FLAGS)? };
         let fits = *layout == self.layout
             && (1..=self.size).contains(&size)
             && self.length + size <= MAX_JOINED
             && flags & !LAST_ONLY == ACK
-            && sequence(frame, layout) == self.sequence
+            && (layout.is_udp || sequence(frame, layout) == self.sequence)
             && (is_ip6 || number(frame, network + 4) == self.identification)
             && has_same_headers(first, frame, layout);
         if !fits {
@@ -303,11 +336,11 @@ impl Open {
 
     /// The headers of the joined frame, after the offload header.
     fn headers(&self, first: &[u8], last: &[u8]) -> [u8; HEADER + MAX_HEADERS] {
-        let Layout { network, transport, data, is_ip6, .. } = self.layout;
+        let Layout { network, transport, data, is_ip6, is_udp, .. } = self.layout;
         let mut bytes = [0; HEADER + MAX_HEADERS];
         let offload = Offload {
-            checksum: Some((transport, CHECKSUM)),
-            segmentation: Some((SegmentKind::Tcp, self.size)),
+            checksum: Some((transport, self.layout.protocol().1)),
+            segmentation: Some((if is_udp { SegmentKind::Udp } else { SegmentKind::Tcp }, self.size)),
         };
         let (front, rest) = bytes.split_at_mut(HEADER);
         front.copy_from_slice(&offload.header(is_ip6, data));
@@ -316,17 +349,21 @@ impl Open {
         let (ip, segment) = to.split_at_mut(transport);
         let ip = ip.get_mut(network..).unwrap_or_default();
         gso::put_length(ip, is_ip6, self.length - network);
-        if let (Some(flags), Some(of_last)) = (segment.get_mut(FLAGS), last.get(transport + FLAGS)) {
+        let length = (self.length - transport) as u16;
+        if is_udp {
+            gso::put(segment, UDP_LENGTH, length);
+        } else if let (Some(flags), Some(of_last)) = (segment.get_mut(FLAGS), last.get(transport + FLAGS)) {
             *flags |= of_last;
         }
-        let sum = gso::pseudo(ip, is_ip6, TCP_NUMBER, (self.length - transport) as u16).fold();
-        gso::put(segment, CHECKSUM, sum);
+        let (protocol, checksum) = self.layout.protocol();
+        gso::put(segment, checksum, gso::pseudo(ip, is_ip6, protocol, length).fold());
         bytes
     }
 }
 
-/// Finds the headers of a TCP segment.
-fn classify(frame: &[u8]) -> Class {
+/// Finds the headers of a TCP segment or a UDP datagram.
+fn classify(frame: &[u8], leaves_datagrams: bool) -> Class {
+    let is_joined = |protocol: u8| protocol == TCP_NUMBER || (protocol == UDP_NUMBER && !leaves_datagrams);
     let mut network = ETHERNET;
     while TAGS.iter().any(|tag| frame.get(network - 2..network) == Some(tag)) && network < ETHERNET + 2 * TAG
     {
@@ -334,43 +371,51 @@ fn classify(frame: &[u8]) -> Class {
     }
     let ip = frame.get(network..).unwrap_or_default();
     let rest = ip.len();
-    let (is_ip6, header, length) = match (frame.get(network - 2..network), ip) {
+    let (is_ip6, protocol, header, length) = match (frame.get(network - 2..network), ip) {
         (Some([0x08, 0x00]), [version, _, l0, l1, _, _, f0, f1, _, protocol, ..]) => {
-            if *protocol != TCP_NUMBER {
+            if !is_joined(*protocol) {
                 return Class::Other;
             }
             // Only the flag "don't fragment" may be set.
             if version >> 4 != 4 || f0 & 0xbf != 0 || *f1 != 0 {
                 return Class::Unclear;
             }
-            (false, usize::from(version & 15) * 4, usize::from(u16::from_be_bytes([*l0, *l1])))
+            let header = usize::from(version & 15) * 4;
+            (false, *protocol, header, usize::from(u16::from_be_bytes([*l0, *l1])))
         }
         (Some([0x86, 0xdd]), [_, _, _, _, l0, l1, next, ..]) => {
-            if *next != TCP_NUMBER {
+            if !is_joined(*next) {
                 return if EXTENSIONS.contains(next) { Class::Unclear } else { Class::Other };
             }
-            (true, IP6, usize::from(u16::from_be_bytes([*l0, *l1])) + IP6)
+            (true, *next, IP6, usize::from(u16::from_be_bytes([*l0, *l1])) + IP6)
         }
         (Some([0x08, 0x00] | [0x86, 0xdd]), _) => return Class::Unclear,
         _ => return Class::Other,
     };
-    let transport = network + header;
-    let Some(segment) = frame.get(transport..).filter(|segment| segment.len() >= TCP && header >= IP4) else {
+    let (transport, is_udp) = (network + header, protocol == UDP_NUMBER);
+    let least = if is_udp { UDP } else { TCP };
+    let Some(segment) = frame.get(transport..).filter(|segment| segment.len() >= least && header >= IP4)
+    else {
         return Class::Unclear;
     };
-    let data = transport + usize::from(segment[12] >> 4) * 4;
-    let is_exact =
-        length == rest && (is_ip6 || header == IP4) && (transport + TCP..=frame.len()).contains(&data);
-    Class::Segment(Layout { network, transport, data, is_ip6, is_exact })
+    let (data, is_whole) = match is_udp {
+        true => (transport + UDP, usize::from(number(segment, UDP_LENGTH)) == segment.len()),
+        false => (transport + usize::from(segment[12] >> 4) * 4, true),
+    };
+    let is_exact = length == rest
+        && is_whole
+        && (is_ip6 || header == IP4)
+        && (transport + least..=frame.len()).contains(&data);
+    Class::Segment(Layout { network, transport, data, is_ip6, is_udp, is_exact })
 }
 
-/// Whether two TCP segments belong to one direction of a connection.
+/// Whether two packets belong to one direction of a flow.
 fn is_same_flow(frame: &[u8], layout: &Layout, other: &[u8], of_other: &Layout) -> bool {
     let ports = |frame: &[u8], layout: &Layout| {
         frame.get(layout.transport..).and_then(<[u8]>::first_chunk::<4>).copied()
     };
     ports(frame, layout) == ports(other, of_other)
-        && layout.is_ip6 == of_other.is_ip6
+        && (layout.is_ip6, layout.is_udp) == (of_other.is_ip6, of_other.is_udp)
         && addresses(frame, layout) == addresses(other, of_other)
 }
 
@@ -382,7 +427,7 @@ fn addresses<'a>(frame: &'a [u8], layout: &Layout) -> Option<&'a [u8]> {
 
 /// Whether two frames with one layout have the same headers, apart from what differs between the segments of a GSO frame.
 fn has_same_headers(one: &[u8], other: &[u8], layout: &Layout) -> bool {
-    let Layout { network, transport, data, is_ip6, .. } = *layout;
+    let Layout { network, transport, data, is_ip6, is_udp, .. } = *layout;
     let same = |start: usize, end: usize| one.get(start..end) == other.get(start..end);
     let same_ip = match is_ip6 {
         true => same(network, network + 4) && same(network + 6, transport),
@@ -392,21 +437,25 @@ fn has_same_headers(one: &[u8], other: &[u8], layout: &Layout) -> bool {
         }
     };
     // Without sequence number, flags and checksum; the ports are those of the flow.
-    let same_tcp = same(transport + 8, transport + FLAGS)
-        && same(transport + 14, transport + CHECKSUM)
-        && same(transport + 18, data);
-    same(0, network) && same_ip && same_tcp
+    let same_tcp = || {
+        same(transport + 8, transport + FLAGS)
+            && same(transport + 14, transport + CHECKSUM)
+            && same(transport + 18, data)
+    };
+    same(0, network) && same_ip && (is_udp || same_tcp())
 }
 
-/// Whether a segment has the checksums that segmentation would give it. It never gives 0xffff.
+/// Whether a packet has the checksums that segmentation would give it: never 0xffff, but in UDP never 0.
 fn is_correct(frame: &[u8], layout: &Layout) -> bool {
     let Layout { network, transport, is_ip6, .. } = *layout;
     let (Some(ip), Some(segment)) = (frame.get(network..transport), frame.get(transport..)) else {
         return false;
     };
     let is_ip_correct = is_ip6 || (packet::checksum::internet(ip) == 0 && number(ip, 10) != 0xffff);
-    let pseudo = gso::pseudo(ip, is_ip6, TCP_NUMBER, segment.len() as u16);
-    is_ip_correct && number(segment, CHECKSUM) != 0xffff && pseudo.bytes(segment).finish() == 0
+    let (protocol, checksum) = layout.protocol();
+    let never = if layout.is_udp { 0 } else { 0xffff };
+    let pseudo = gso::pseudo(ip, is_ip6, protocol, segment.len() as u16);
+    is_ip_correct && number(segment, checksum) != never && pseudo.bytes(segment).finish() == 0
 }
 
 fn frame_at<'a>(batch: &'a Batch, frames: &[u32], place: u32) -> &'a [u8] {

@@ -15,10 +15,10 @@ pub(super) const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 pub(super) const IP4: usize = 20;
 pub(super) const IP6: usize = 40;
 pub(super) const TCP: usize = 20;
-const UDP: usize = 8;
+pub(super) const UDP: usize = 8;
 /// IP protocol numbers.
 pub(super) const TCP_NUMBER: u8 = 6;
-const UDP_NUMBER: u8 = 17;
+pub(super) const UDP_NUMBER: u8 = 17;
 /// IPv6 extension headers that may precede the transport header: hop-by-hop, routing, fragment, destination options.
 pub(super) const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
 /// TCP flags that only the last packet keeps (FIN, PSH), and the one that only the first keeps (CWR).

@@ -162,7 +162,8 @@ impl Driver for AfPacket {
                 }
                 // The frame is longer than the MTU or not valid for the device: only this frame is lost, as if the
                 // device had dropped it. Of a group, each frame is tried by itself.
-                Some(libc::EMSGSIZE | libc::EINVAL) => match rest.first() {
+                Some(code @ (libc::EMSGSIZE | libc::EINVAL)) => match rest.first() {
+                    Some(group) if group.frames > 1 && code == libc::EINVAL => coalescer.split_refused(next),
                     Some(group) if group.frames > 1 => coalescer.split(next),
                     lost => {
                         count(&mut sent, lost.iter().map(|group| coalescer.size(group, batch, frames)));

@@ -246,7 +246,7 @@ impl Driver for Tap {
                 }
                 // Each frame of a group is tried by itself.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) && group.frames > 1 => {
-                    coalescer.split(next);
+                    coalescer.split_refused(next);
                     continue;
                 }
                 Err(error) => return Err(error.into()),

@@ -41,8 +41,9 @@ pub const GUEST_CSUM: u64 = 1 << 1;
 pub const GUEST_TSO4: u64 = 1 << 7;
 pub const GUEST_TSO6: u64 = 1 << 8;
 pub const GUEST_ECN: u64 = 1 << 9;
+pub const GUEST_USO: u64 = 3 << 54;
 pub const FROM_GUEST: u64 = CSUM | HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO;
-pub const TO_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN;
+pub const TO_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO;
 
 /// Flags of descriptors.
 pub const NEXT: u16 = 1;

@@ -2,8 +2,8 @@
 
 use super::{batch, connected, receive, serve, shake_hands, waits};
 use crate::front_end::{
-    CSUM, EVENT_INDEX, FROM_GUEST, FrontEnd, GUEST, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HEADER, HOST_TSO4,
-    HOST_USO, MERGEABLE, NEXT, RECEIVE, SIZE, TABLES, TO_GUEST, TRANSMIT, USUAL, WRITE, buffer,
+    CSUM, EVENT_INDEX, FROM_GUEST, FrontEnd, GUEST, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, GUEST_USO, HEADER,
+    HOST_TSO4, HOST_USO, MERGEABLE, NEXT, RECEIVE, SIZE, TABLES, TO_GUEST, TRANSMIT, USUAL, WRITE, buffer,
 };
 use packet::MacAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -336,15 +336,15 @@ fn hostile_headers_cost_their_frame() {
 fn segments_to_a_guest_are_joined() {
     let (mut network, mut front_end) = Network::new(USUAL | TO_GUEST);
     let (mut other, mut other_end) = connected(USUAL | FROM_GUEST);
-    for is_ip6 in [false, true] {
+    for (is_ip6, is_udp) in [(false, false), (false, true), (true, false), (true, true)] {
         for (count, last, lengths) in
             [(2, 300, [2060, 4096]), (20, 1448, [1536, 700]), (31, 3, [2060, 3000]), (44, 999, [2000, 2060])]
         {
-            let flow = Flow { is_ip6, flags: ACK | PSH, ..FLOW };
+            let flow = Flow { is_ip6, is_udp, flags: ACK | PSH, ..FLOW };
             let payload = data((count - 1) * 1448 + last);
             let mut frames = for_guest(flow.parts(&payload, 1448));
             // A short frame of another kind comes between them, and behind.
-            let short = for_guest(vec![Flow { is_udp: true, ..FLOW }.frame(&[5; 20], true)]).remove(0);
+            let short = for_guest(vec![Flow { is_udp: !is_udp, ..FLOW }.frame(&[5; 20], true)]).remove(0);
             frames.insert(1, short.clone());
             frames.push(short.clone());
             for number in 0..SIZE {
@@ -388,18 +388,21 @@ fn restart(front_end: &mut FrontEnd, network: &mut Network) {
 /// Without the features, or without buffers that are long enough, each frame comes by itself.
 #[test]
 fn frames_come_single_where_joined_ones_are_not_taken() {
-    for (features, joins4, joins6) in [
-        (USUAL, false, false),
-        (USUAL | FROM_GUEST, false, false),
-        (USUAL | GUEST_CSUM, false, false),
-        (USUAL | GUEST_TSO4 | GUEST_TSO6, false, false),
-        (USUAL | GUEST_CSUM | GUEST_TSO4, true, false),
-        (USUAL | GUEST_CSUM | GUEST_TSO6, false, true),
-        ((USUAL - MERGEABLE) | TO_GUEST, false, false),
+    for (features, joins4, joins6, joins_udp) in [
+        (USUAL, false, false, false),
+        (USUAL | FROM_GUEST, false, false, false),
+        (USUAL | GUEST_CSUM, false, false, false),
+        (USUAL | GUEST_TSO4 | GUEST_TSO6 | GUEST_USO, false, false, false),
+        (USUAL | GUEST_CSUM | GUEST_TSO4 | (GUEST_USO & GUEST_USO >> 1), true, false, false),
+        (USUAL | GUEST_CSUM | GUEST_TSO6, false, true, false),
+        (USUAL | GUEST_CSUM | GUEST_USO, false, false, true),
+        ((USUAL - MERGEABLE) | TO_GUEST, false, false, false),
     ] {
-        for (is_ip6, is_joined) in [(false, joins4), (true, joins6)] {
+        for (is_ip6, is_udp, is_joined) in
+            [(false, false, joins4), (true, false, joins6), (false, true, joins_udp), (true, true, joins_udp)]
+        {
             let (mut network, mut front_end) = Network::new(features);
-            let frames = for_guest(Flow { is_ip6, ..FLOW }.parts(&data(10_000), 1000));
+            let frames = for_guest(Flow { is_ip6, is_udp, ..FLOW }.parts(&data(10_000), 1000));
             (0..SIZE).for_each(|_| front_end.add_buffer(2060));
             network.go(&frames, frames.len());
             if is_joined {

@@ -4,11 +4,12 @@ use super::*;
 use crate::device::{RxFrame, Segmenter};
 use random::Random;
 
-/// A TCP segment.
+/// A TCP segment, or a UDP datagram.
 #[derive(Clone, Debug)]
 struct Segment {
     tags: usize,
     is_ip6: bool,
+    is_udp: bool,
     port: u16,
     sequence: u32,
     identification: u16,
@@ -20,6 +21,7 @@ struct Segment {
 const PLAIN: Segment = Segment {
     tags: 0,
     is_ip6: false,
+    is_udp: false,
     port: 1,
     sequence: 1000,
     identification: 7,
@@ -43,27 +45,40 @@ impl Segment {
         self.network() + if self.is_ip6 { IP6 } else { IP4 }
     }
 
+    /// Bytes of the transport header.
+    fn header(&self) -> usize {
+        if self.is_udp { UDP } else { TCP + self.options }
+    }
+
+    fn protocol(&self) -> u8 {
+        if self.is_udp { UDP_NUMBER } else { TCP_NUMBER }
+    }
+
     /// Its frame, with correct checksums.
     fn frame(&self) -> Vec<u8> {
         let mut frame = vec![2; 12];
         (0..self.tags)
             .for_each(|tag| frame.extend([[0x88, 0xa8, 0, 9], [0x81, 0, 0, 7]][2 - self.tags + tag]));
-        let length = TCP + self.options + self.data;
+        let length = self.header() + self.data;
+        let protocol = self.protocol();
         if self.is_ip6 {
-            frame.extend([0x86, 0xdd, 0x60, 0, 0, 3, (length >> 8) as u8, length as u8, TCP_NUMBER, 64]);
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 3, (length >> 8) as u8, length as u8, protocol, 64]);
             frame.extend([1; 32]);
         } else {
             let [i0, i1] = self.identification.to_be_bytes();
-            frame.extend([
-                8, 0, 0x45, 0, 0, 0, i0, i1, 0x40, 0, 64, TCP_NUMBER, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
-            ]);
+            frame
+                .extend([8, 0, 0x45, 0, 0, 0, i0, i1, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         }
         frame.extend([0, 80]);
         frame.extend(self.port.to_be_bytes());
-        frame.extend(self.sequence.to_be_bytes());
-        let header = (TCP + self.options) as u8 * 4;
-        frame.extend([0, 0, 0, 1, header, self.flags, 1, 1, 0, 0, 0, 0]);
-        frame.resize(frame.len() + self.options, 1);
+        if self.is_udp {
+            frame.extend([0; 4]);
+        } else {
+            frame.extend(self.sequence.to_be_bytes());
+            let header = (TCP + self.options) as u8 * 4;
+            frame.extend([0, 0, 0, 1, header, self.flags, 1, 1, 0, 0, 0, 0]);
+            frame.resize(frame.len() + self.options, 1);
+        }
         frame.extend((0..self.data).map(|byte| (byte * 7 + self.sequence as usize) as u8));
         self.correct(&mut frame);
         frame
@@ -76,9 +91,13 @@ impl Segment {
         if !self.is_ip6 {
             gso::put_length(ip, false, IP4 + length);
         }
-        gso::put(segment, CHECKSUM, 0);
-        let sum = gso::pseudo(ip, self.is_ip6, TCP_NUMBER, length as u16).bytes(segment).finish();
-        gso::put(segment, CHECKSUM, sum);
+        let checksum = if self.is_udp { UDP_CHECKSUM } else { CHECKSUM };
+        if self.is_udp {
+            gso::put(segment, UDP_LENGTH, length as u16);
+        }
+        gso::put(segment, checksum, 0);
+        let sum = gso::pseudo(ip, self.is_ip6, self.protocol(), length as u16).bytes(segment).finish();
+        gso::put(segment, checksum, if self.is_udp && sum == 0 { 0xffff } else { sum });
     }
 }
 
@@ -173,6 +192,69 @@ fn segments_of_a_flow_are_joined() {
     }
 }
 
+/// Datagrams of one length, of which the last may be shorter; a checksum of 0 means that there is none.
+#[test]
+fn datagrams_of_a_flow_are_joined() {
+    for is_ip6 in [false, true] {
+        for tags in 0..=2 {
+            for (data, size) in [(1000, 1000), (300, 1), (1300, 999)] {
+                let first = Segment { is_ip6, is_udp: true, tags, data, identification: 0xffff, ..PLAIN };
+                let last = Segment { data: size, ..first.after() };
+                check_joined(&[first.clone(), last.clone()], &[2]);
+                let sizes: &[u32] = if size == data { &[3] } else { &[2, 1] };
+                check_joined(&[first, last.clone(), last.after()], sizes);
+            }
+        }
+        let first = Segment { is_ip6, is_udp: true, ..PLAIN };
+        for odd in [
+            Segment { data: 1001, ..first.after() },
+            Segment { data: 0, ..first.after() },
+            Segment { is_udp: false, ..first.after() },
+            Segment { port: 2, ..first.after() },
+        ] {
+            check_joined(&[first.clone(), odd], &[1, 1]);
+        }
+        let place = first.transport() + UDP_CHECKSUM;
+        for in_first in [false, true] {
+            let mut frames = [first.frame(), first.after().frame()];
+            gso::put(&mut frames[usize::from(!in_first)], place, 0);
+            assert_eq!(join(&frames, 1500), (vec![1, 1], frames.to_vec()));
+        }
+        // The sum is 0, for which 0xffff is written.
+        let mut frames = [first.frame(), first.after().frame()];
+        let (sum, end) = (number(&frames[1], place), frames[1].len() - 2);
+        let balanced = packet::checksum::Sum::ZERO.word(number(&frames[1], end)).word(sum).fold();
+        gso::put(&mut frames[1], end, balanced);
+        first.after().correct(&mut frames[1]);
+        assert_eq!(number(&frames[1], place), 0xffff);
+        assert_eq!(join(&frames, 1500), (vec![2], frames.to_vec()));
+    }
+}
+
+/// Where the other side takes no datagrams, or has refused some, only TCP segments are joined.
+#[test]
+fn datagrams_that_are_refused_are_left_alone() {
+    let datagram = Segment { is_udp: true, port: 9, ..PLAIN };
+    let frames = [PLAIN.frame(), datagram.frame(), PLAIN.after().frame(), datagram.after().frame()];
+    let mut batch = Batch::new(4);
+    assert!(frames.iter().all(|frame| batch.push(frame)));
+    let mut coalescer = Coalescer::default();
+    let sizes = |coalescer: &mut Coalescer| -> Vec<u32> {
+        coalescer.join(&batch, &[0, 1, 2, 3], 1500);
+        coalescer.groups().iter().map(|group| group.frames).collect()
+    };
+    assert_eq!(sizes(&mut coalescer), [2, 2]);
+    coalescer.split_refused(0);
+    assert_eq!(sizes(&mut coalescer), [2, 2]);
+    coalescer.split_refused(1);
+    assert_eq!(coalescer.groups().len(), 3);
+    assert_eq!(sizes(&mut coalescer), [2, 1, 1]);
+    coalescer.join_datagrams(true);
+    assert_eq!(sizes(&mut coalescer), [2, 2]);
+    coalescer.join_datagrams(false);
+    assert_eq!(sizes(&mut coalescer), [2, 1, 1]);
+}
+
 #[test]
 fn groups_have_limits() {
     let chain = |first: Segment, count: usize| -> Vec<Segment> {
@@ -213,10 +295,10 @@ fn only_what_segmentation_gives_back_is_joined() {
         check_joined(&[first.clone(), first.after()], &[1, 1]);
     }
     // Each byte of the headers matters: changed in one of two segments, with checksums that are wrong or correct.
-    for is_ip6 in [false, true] {
-        let first = Segment { is_ip6, tags: 1, ..PLAIN };
+    for (is_ip6, is_udp) in [(false, false), (false, true), (true, false), (true, true)] {
+        let first = Segment { is_ip6, is_udp, tags: 1, ..PLAIN };
         let next = first.after();
-        for place in 0..first.transport() + TCP + first.options {
+        for place in 0..first.transport() + first.header() {
             for (in_first, is_corrected) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut frames = [first.frame(), next.frame()];
                 let changed = &mut frames[usize::from(!in_first)];
@@ -329,6 +411,7 @@ fn joining_is_undone_by_segmentation() {
             .map(|port| Segment {
                 port,
                 is_ip6: random.below(2) > 0,
+                is_udp: random.below(3) == 0,
                 tags: random.below(3) as usize,
                 options: [0, 12, 20][random.below(3) as usize],
                 data: [100, 536, 1440][random.below(3) as usize],
@@ -372,10 +455,11 @@ fn joining_is_undone_by_segmentation() {
         }
         let (sizes, again) = join(&frames, 1500);
         (all, groups) = (all + frames.len(), groups + sizes.len());
-        let flow = |frame: &Vec<u8>| match classify(frame) {
+        let flow = |frame: &Vec<u8>| match classify(frame, false) {
             Class::Segment(layout) => {
                 let ports = frame[layout.transport..layout.transport + 4].to_vec();
-                addresses(frame, &layout).map(|addresses| [addresses, &ports].concat())
+                addresses(frame, &layout)
+                    .map(|addresses| [addresses, &ports, &[layout.protocol().0]].concat())
             }
             _ => None,
         };

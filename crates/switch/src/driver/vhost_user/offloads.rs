@@ -20,6 +20,10 @@ const TAKES_UNFINISHED: u64 = 1 << 1;
 const TAKES_TCP4: u64 = 1 << 7;
 const TAKES_TCP6: u64 = 1 << 8;
 const TAKES_CONGESTED: u64 = 1 << 9;
+const TAKES_UDP4: u64 = 1 << 54;
+const TAKES_UDP6: u64 = 1 << 55;
+/// The kind of UDP does not say over which protocol.
+const TAKES_UDP: u64 = TAKES_UDP4 | TAKES_UDP6;
 
 /// All features of offloads that the switch has.
 pub(super) const OFFLOADS: u64 = CHECKSUMS
@@ -30,7 +34,8 @@ pub(super) const OFFLOADS: u64 = CHECKSUMS
     | TAKES_UNFINISHED
     | TAKES_TCP4
     | TAKES_TCP6
-    | TAKES_CONGESTED;
+    | TAKES_CONGESTED
+    | TAKES_UDP;
 
 /// What was agreed on about offloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +49,7 @@ impl OffloadFeatures {
             accepted &= !(CUTS_TCP4 | CUTS_TCP6 | CUTS_UDP);
         }
         if accepted & TAKES_UNFINISHED == 0 {
-            accepted &= !(TAKES_TCP4 | TAKES_TCP6);
+            accepted &= !(TAKES_TCP4 | TAKES_TCP6 | TAKES_UDP);
         }
         Self(accepted)
     }
@@ -69,7 +74,12 @@ impl OffloadFeatures {
     /// Whether the peer takes joined frames of any kind.
     #[inline(always)]
     pub(super) fn takes_joined(self) -> bool {
-        self.0 & (TAKES_TCP4 | TAKES_TCP6) != 0
+        self.0 & (TAKES_TCP4 | TAKES_TCP6) != 0 || self.takes_datagrams()
+    }
+
+    /// Whether the peer takes joined datagrams.
+    pub(super) fn takes_datagrams(self) -> bool {
+        self.0 & TAKES_UDP == TAKES_UDP
     }
 
     /// Whether the peer takes joined frames with this offload header.
@@ -77,6 +87,7 @@ impl OffloadFeatures {
         let needed = match header.get(1) {
             Some(&TCP_OVER_IP4) => TAKES_TCP4,
             Some(&TCP_OVER_IP6) => TAKES_TCP6,
+            Some(&UDP) => return self.takes_datagrams(),
             _ => 0,
         };
         self.0 & needed != 0

@@ -410,6 +410,7 @@ impl Ring {
         sent: &mut Sent,
         coalescer: &mut Coalescer,
     ) -> Result<bool, VhostUserError> {
+        coalescer.join_datagrams(self.features.offloads.takes_datagrams());
         // The peer takes frames of any length.
         coalescer.join(batch, frames, usize::MAX);
         let mut waiting = self.waiting()?;
