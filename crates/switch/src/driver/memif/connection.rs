@@ -3,9 +3,8 @@
 use super::bell;
 use super::error::MemifError;
 use super::memory::{Discarder, MAX_BYTES, MAX_REGIONS, Region};
-use super::ring::{self, Buffers, MAX_LOG2_SIZE, Place, Reader, Writer};
+use super::ring::{self, Buffers, MAX_LOG2_SIZE, Place, Reader, STRIDE, Writer};
 use super::wire::{self, AddRing, ETHERNET, Hello, Init, Message, SECRET, VERSION};
-use crate::batch::MAX_FRAME;
 use crate::driver::kernel::check;
 use std::io;
 use std::mem::take;
@@ -240,7 +239,7 @@ impl Handshake {
         settings: &MemifSettings,
     ) -> Result<(), MemifError> {
         let ring = ring::bytes(log2_size).next_multiple_of(4096);
-        let buffers = MAX_FRAME << log2_size;
+        let buffers = STRIDE << log2_size;
         let all = usize::from(counts[0]) + usize::from(counts[1]);
         let (region, file) = Region::create(all * (ring + buffers))?;
         let place = |number: usize| Place {

@@ -47,6 +47,10 @@ const SHOWN_TOGETHER: u16 = 64;
 /// Bytes of the frames that are copied without a loop.
 const SHORT: usize = 64;
 
+/// Bytes from one buffer to the next: a cache line more than a frame has. A multiple of a power of two would put the first lines
+/// of all buffers into few sets of the processor's caches.
+pub(super) const STRIDE: usize = MAX_FRAME + 64;
+
 /// Bytes of a ring.
 pub(super) const fn bytes(log2_size: u8) -> usize {
     HEADER + (DESCRIPTOR << log2_size)
@@ -64,7 +68,7 @@ pub(super) struct Place {
 /// Whose the buffers of a ring are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Buffers {
-    /// This side is the client. They begin at this offset of region 0; there is one of [`MAX_FRAME`] bytes for each slot.
+    /// This side is the client. They begin at this offset of region 0; there is one for each slot, every [`STRIDE`] bytes.
     Own(usize),
     /// The peer is the client.
     Peers,
@@ -78,7 +82,7 @@ pub(super) fn create(region: &Region, place: Place) {
     for slot in 0..1 << place.log2_size {
         let at = start + HEADER + slot * DESCRIPTOR;
         region.store(at, (MAX_FRAME as u64) << 32);
-        region.store(at + 8, (buffers + slot * MAX_FRAME) as u64);
+        region.store(at + 8, (buffers + slot * STRIDE) as u64);
     }
 }
 
@@ -163,7 +167,7 @@ impl Ring {
         let (length, has_next) = ((first >> 32) as usize, first & NEXT != 0);
         match self.place.buffers {
             Buffers::Own(buffers) => {
-                Descriptor { region: 0, offset: buffers + slot * MAX_FRAME, length, has_next }
+                Descriptor { region: 0, offset: buffers + slot * STRIDE, length, has_next }
             }
             Buffers::Peers => {
                 let (region, offset) = (usize::from((first >> 16) as u16), word(at + 8) as u32 as usize);
