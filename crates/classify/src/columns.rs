@@ -1,8 +1,9 @@
 //! Evaluates a decision diagram on whole batches: each comparison runs over all packets that reach it.
 //!
 //! Before its first comparison, a word is copied from every packet into a column, one lane per packet. While all
-//! packets take the same path, a comparison is one pass over a column, which the compiler vectorizes. Where the paths
-//! split, the lanes are partitioned without data-dependent branches, and each part continues separately.
+//! packets take the same path, a comparison is one pass over a column, which the compiler vectorizes. Once the paths split,
+//! each lane has the number of its next step, and each further step is one pass over all lanes, of which it moves those that
+//! have its number. No branch depends on a packet, so that none is mispredicted.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,6 +16,9 @@ use crate::headers::{Base, Headers};
 use crate::tables::Tables;
 use crate::words::{Column, HEADER_WORDS, Words};
 
+/// Lanes are processed in groups of this size.
+const LANES: usize = 16;
+
 /// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
     columns: Vec<Column>,
@@ -25,17 +29,6 @@ pub struct Columns {
     /// The lanes whose packets end before a compared word.
     short: Vec<u8>,
     pub(crate) outputs: Box<[u32; MAX_BATCH]>,
-    parting: Parting,
-}
-
-/// The state of a batch whose packets take different paths.
-struct Parting {
-    /// The packets' lanes. Lanes that wait at the same step are adjacent.
-    order: [u8; MAX_BATCH],
-    /// Scratch space for the lanes that fail a comparison, during a partition.
-    aside: [u8; MAX_BATCH],
-    /// Parts of `order` not yet followed: step, first index, index after the last.
-    waiting: Vec<(usize, usize, usize)>,
 }
 
 /// The outputs for the packets of a batch.
@@ -55,7 +48,6 @@ impl Default for Columns {
             filled: 0,
             short: Vec::new(),
             outputs: Box::new([DROP; MAX_BATCH]),
-            parting: Parting { order: [0; MAX_BATCH], aside: [0; MAX_BATCH], waiting: Vec::new() },
         }
     }
 }
@@ -82,7 +74,7 @@ impl Columns {
             match self.follow((words, diagram), packets, &headers) {
                 Ok(output) if self.short.is_empty() => return Decision::All(output),
                 Ok(output) => all = Some(output),
-                Err(at) if tables.is_none() => self.part((words, diagram), at, packets, &headers),
+                Err(at) if tables.is_none() => self.walk((words, diagram), at, packets, &headers),
                 Err(_) => {}
             }
         }
@@ -167,47 +159,28 @@ impl Columns {
         Ok(DROP)
     }
 
-    /// Continues `follow` from step `first`, where the paths split.
+    /// Continues `follow` from step `first`, where the paths split; sets `outputs`. A step leads only to later ones.
     #[inline(never)]
-    fn part<T>(
+    fn walk<T>(
         &mut self,
         (words, diagram): (&Words, &Diagram),
         first: usize,
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
     ) {
-        for (lane, slot) in self.parting.order.iter_mut().enumerate() {
-            *slot = lane as u8;
-        }
-        self.parting.waiting.clear();
-        self.parting.waiting.push((first, 0, packets.len()));
-        while let Some((mut at, mut start, end)) = self.parting.waiting.pop() {
-            while start < end
-                && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
-            {
-                self.fill(words, *column, packets, headers);
-                let Some(column) = self.columns.get(usize::from(*column)) else { break };
-                let Parting { order, aside, waiting } = &mut self.parting;
-                let group = &mut order[start..end];
-                let (mut met, mut others) = (0, 0);
-                for index in 0..group.len() {
-                    let lane = group[index];
-                    let holds = comparison.holds(column[usize::from(lane)]);
-                    group[met] = lane;
-                    aside[others] = lane;
-                    met += usize::from(holds);
-                    others += usize::from(!holds);
-                }
-                group[met..].copy_from_slice(&aside[..others]);
-                if *target >= END {
-                    group[..met].iter().for_each(|lane| self.outputs[usize::from(*lane)] = output(*target));
-                } else if met > 0 {
-                    waiting.push((*target as usize, start, start + met));
-                }
-                start += met;
-                at += 1;
+        let count = packets.len().next_multiple_of(LANES).min(MAX_BATCH);
+        self.outputs[..count].fill(first as u32);
+        for (at, Step { comparison, column, target }) in diagram.steps.iter().enumerate().skip(first) {
+            let is_filled = self.filled >> column & 1 != 0;
+            if comparison.is_always() || !is_filled && !self.outputs[..count].contains(&(at as u32)) {
+                continue;
             }
+            self.fill(words, *column, packets, headers);
+            let Some(column) = self.columns.get(usize::from(*column)) else { continue };
+            let lanes = self.outputs[..count].iter_mut().zip(column);
+            comparison.advance(lanes, at as u32, *target, diagram.after(at));
         }
+        self.outputs[..count].iter_mut().for_each(|lane| *lane = output(*lane));
     }
 
     /// Copies the words of a column from the packets, unless the column is already filled.
@@ -289,6 +262,28 @@ impl Comparison {
     #[inline(always)]
     fn holds(&self, word: u32) -> bool {
         (word & self.mask).wrapping_sub(self.low) <= self.span
+    }
+
+    /// Moves each lane that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`.
+    #[inline]
+    fn advance<'a>(
+        &self,
+        lanes: impl Iterator<Item = (&'a mut u32, &'a u32)>,
+        at: u32,
+        target: u32,
+        other: u32,
+    ) {
+        // In this form, the compiler makes no branches.
+        let (step, more) = (other.wrapping_sub(at), target.wrapping_sub(at) ^ other.wrapping_sub(at));
+        let all_if = |condition: bool| u32::from(condition).wrapping_neg();
+        let advance = |lane: &mut u32, holds: bool| {
+            *lane = lane.wrapping_add((step ^ (more & all_if(holds))) & all_if(*lane == at));
+        };
+        if self.span == 0 {
+            lanes.for_each(|(lane, word)| advance(lane, word & self.mask == self.low));
+        } else {
+            lanes.for_each(|(lane, word)| advance(lane, self.holds(*word)));
+        }
     }
 
     /// The number of words in a column for which the comparison holds.

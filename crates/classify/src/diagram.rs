@@ -117,6 +117,14 @@ impl Diagram {
         }
     }
 
+    /// Where packets go for which the comparison of a step does not hold.
+    pub(crate) fn after(&self, step: usize) -> Target {
+        match self.steps.get(step + 1) {
+            Some(next) if next.comparison.is_always() => next.target,
+            _ => step as Target + 1,
+        }
+    }
+
     /// Bytes of memory held.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Step>() * self.steps.len()
@@ -269,31 +277,24 @@ impl Builder<'_> {
         }
     }
 
-    /// Lays out the nodes from `first` on as steps. Returns `None` if a path is too long.
+    /// Lays out the nodes from `first` on as steps, each before those that it leads to. Returns `None` if a path is too long.
     fn lay_out(&self, first: Link) -> Option<Diagram> {
         if self.longest(first) > MAX_PATH {
             return None;
         }
+        let mut order = Vec::new();
+        self.put_behind(first, &mut vec![false; self.nodes.len()], &mut order);
         let mut starts: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut steps: Vec<(Comparison, Link)> = Vec::new();
         if !matches!(first, Link::Node(_)) {
             steps.push((Comparison::ALWAYS, first));
         }
-        let mut waiting = vec![first];
-        while let Some(mut link) = waiting.pop() {
-            // Each node precedes its fall-through successor, unless that is already laid out.
-            while let Link::Node(number) = link
-                && starts[number].is_none()
-            {
-                starts[number] = Some(steps.len());
-                let node = &self.nodes[number];
-                steps.extend_from_slice(&node.ways);
-                waiting.extend(node.ways.iter().map(|(_, link)| *link));
-                link = node.otherwise;
-                let follows = matches!(link, Link::Node(next) if starts[next].is_none());
-                if !follows {
-                    steps.push((Comparison::ALWAYS, link));
-                }
+        while let Some(number) = order.pop() {
+            starts[number] = Some(steps.len());
+            let node = &self.nodes[number];
+            steps.extend_from_slice(&node.ways);
+            if !matches!(node.otherwise, Link::Node(next) if order.last() == Some(&next)) {
+                steps.push((Comparison::ALWAYS, node.otherwise));
             }
         }
         let resolve = |(comparison, link): (Comparison, Link)| {
@@ -306,6 +307,20 @@ impl Builder<'_> {
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
         Some(Diagram { steps: steps? })
+    }
+
+    /// Appends the nodes of a link to `order`, each behind all that it leads to. Its fall-through successor is directly before
+    /// it, unless something else leads there. Recursion is as deep as the longest path.
+    fn put_behind(&self, link: Link, seen: &mut [bool], order: &mut Vec<usize>) {
+        if let Link::Node(number) = link
+            && !core::mem::replace(&mut seen[number], true)
+        {
+            let node = &self.nodes[number];
+            for link in node.ways.iter().map(|(_, link)| *link).chain([node.otherwise]) {
+                self.put_behind(link, seen, order);
+            }
+            order.push(number);
+        }
     }
 
     /// The number of comparisons on the longest path from `first`.

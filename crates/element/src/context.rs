@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 
-use packet::{Batch, Packet, Pool, Timestamp};
+use packet::{Batch, MAX_SCATTER, Packet, Pool, Timestamp};
 use reason::Reason;
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
@@ -22,9 +22,6 @@ use crate::runtime::{HandlerTarget, Runtime};
 use crate::shard::Shard;
 use crate::signal::{Direction, Signal};
 use crate::tap::LogTap;
-
-/// Outputs of which it is known, while a batch is sent to several, to which batches their packets go.
-const KNOWN_OUTPUTS: usize = 16;
 
 /// The interface to the router that an element has during a call.
 pub struct Context<'a> {
@@ -265,33 +262,43 @@ impl Context<'_> {
         {
             return self.emit(*first as usize, batch);
         }
-        let mut ports = ports.iter();
-        // For each of the first outputs, the batch that its last packet went to.
-        let mut filling = [None; KNOWN_OUTPUTS];
-        for packet in batch.drain() {
-            let Some(port) = ports.next().copied().filter(|port| *port < outputs) else {
-                self.drop(packet, reason);
-                continue;
-            };
-            let port = port as usize;
-            let known = filling.get(port).copied().flatten();
-            if let Err(packet) = self.outputs.join(known, packet) {
-                self.send(port, packet);
-                self.note_filling(port, &mut filling);
+        if self.element.scatters() && self.emitted() == 0 && batch.len() <= self.batch_limit() {
+            return self.scatter(batch, ports, reason);
+        }
+        for (packet, index) in batch.drain().zip(0..) {
+            match ports.get(index).filter(|port| **port < outputs) {
+                Some(port) => self.send(*port as usize, packet),
+                None => self.drop(packet, reason),
             }
         }
         self.recycle(batch);
     }
 
-    /// Notes the batch that a packet to an output went to, as long as the next one may join it: until one goes to another
-    /// output of the same order group.
-    fn note_filling(&self, port: usize, filling: &mut [Option<u32>; KNOWN_OUTPUTS]) {
-        let group = self.element.group(port);
-        let ended = filling.iter_mut().enumerate().filter(|(other, _)| self.element.group(*other) == group);
-        ended.for_each(|(_, known)| *known = None);
-        if let Some(known) = filling.get_mut(port).filter(|_| self.element.gathering(port).is_none()) {
-            *known = self.outputs.filling_of(group);
+    /// Sends the packets of a batch like `send_to_ports`, if each output fills batches of its own.
+    fn scatter(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
+        let outputs = self.outputs();
+        // One for each output, and one for packets without an output.
+        let mut parts = [const { Batch::new() }; MAX_SCATTER];
+        let parts = parts.get_mut(..=outputs).unwrap_or_default();
+        parts.iter_mut().for_each(|part| *part = self.batch());
+        batch.scatter(ports, parts);
+        self.recycle(batch);
+        // They leave in the order of their first packets.
+        let mut left = parts.iter().filter(|part| !part.is_empty()).count();
+        let mut ports = ports.iter().map(|port| outputs.min(*port as usize)).chain([outputs]);
+        while left > 0
+            && let Some(port) = ports.next()
+        {
+            let Some(part) = parts.get_mut(port).filter(|part| !part.is_empty()) else { continue };
+            let part = core::mem::take(part);
+            left -= 1;
+            if port < outputs {
+                self.emit(port, part);
+            } else {
+                self.drop_batch(part, reason);
+            }
         }
+        parts.iter_mut().for_each(|part| self.recycle(core::mem::take(part)));
     }
 
     /// Whether this call has emitted anything in the order group of output `port`.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, Ref, RefCell};
 use core::ops::Deref;
 
+use packet::MAX_SCATTER;
 use reason::Reason;
 
 use crate::class_info::ClassInfo;
@@ -29,6 +30,8 @@ pub struct ElementState {
     gatherings: Box<[Option<Gathering>]>,
     /// The number of connected outputs.
     outputs: u32,
+    /// Whether each output fills batches of its own, so that a batch can be scattered over all of them at once.
+    scatters: bool,
     /// The element's index.
     pub index: usize,
     details: Box<ElementDetails>,
@@ -82,7 +85,18 @@ impl ElementState {
             config: RefCell::new(config.to_string()),
             recordings: Cell::new(0),
         };
+        let group = |port: usize| groups.get(port).copied().unwrap_or(0);
+        let gathers_apart = |port: usize| {
+            gatherings
+                .get(port)
+                .and_then(Option::as_ref)
+                .is_some_and(|gathering: &Gathering| gathering.split.is_none())
+        };
+        let scatters = ports.1 < MAX_SCATTER
+            && (0..ports.1)
+                .all(|port| !gathers_apart(port) && (0..port).all(|other| group(other) != group(port)));
         ElementState {
+            scatters,
             groups: groups.into(),
             gatherings: gatherings.into(),
             first_connection: first_connection as u32,
@@ -113,6 +127,12 @@ impl ElementState {
     #[inline]
     pub fn group(&self, port: usize) -> u32 {
         self.groups.get(port).copied().unwrap_or(0).into()
+    }
+
+    /// Whether each output fills batches of its own, and there are fewer than [`MAX_SCATTER`].
+    #[inline]
+    pub fn scatters(&self) -> bool {
+        self.scatters
     }
 
     /// The number of connected outputs.

@@ -75,7 +75,7 @@ impl Outputs {
     #[inline]
     pub fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
-        if self.spare.len() < MAX_SPARE + self.filling.len() {
+        if batch.has_memory() && self.spare.len() < MAX_SPARE + self.filling.len() {
             self.spare.push(batch);
         }
     }
@@ -118,24 +118,6 @@ impl Outputs {
             return emission.batch.push(packet);
         }
         self.send_apart(connection, group, packet);
-    }
-
-    /// Adds a packet to the batch with an index of [`filling_of`](Self::filling_of), if that has room.
-    #[inline]
-    pub fn join(&mut self, filling: Option<u32>, packet: Packet) -> Result<(), Packet> {
-        let limit = self.limit;
-        match filling.and_then(|filling| self.waiting.get_mut(filling as usize)) {
-            Some(emission) if emission.batch.len() < limit => {
-                emission.batch.push(packet);
-                Ok(())
-            }
-            _ => Err(packet),
-        }
-    }
-
-    /// The index of the batch that the last packet sent in a group went to.
-    pub fn filling_of(&self, group: u32) -> Option<u32> {
-        self.filling.get(group as usize)?.checked_sub(1).filter(|index| *index != SEALED - 1)
     }
 
     /// Emits one packet in a new batch, which later ones may join.

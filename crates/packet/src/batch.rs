@@ -9,6 +9,9 @@ use crate::{BatchTrace, Packet};
 /// The maximum number of packets in a batch.
 pub const MAX_BATCH: usize = 256;
 
+/// The maximum number of batches over which [`Batch::scatter`] distributes packets.
+pub const MAX_SCATTER: usize = 8;
+
 /// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`MAX_BATCH`]
 /// packets.
 ///
@@ -41,6 +44,12 @@ impl Batch {
         let mut batch = Batch::with_capacity();
         batch.push(packet);
         batch
+    }
+
+    /// Whether the batch has memory for packets.
+    #[inline]
+    pub fn has_memory(&self) -> bool {
+        self.packets.is_some()
     }
 
     /// The list of packets, which is made if there is none.
@@ -180,6 +189,44 @@ impl Batch {
                 }
             }
             list.set_len(kept);
+        }
+    }
+
+    /// Moves each packet to the end of one of the batches `into`, of which there are 1 to [`MAX_SCATTER`]. `to` has the number
+    /// of that batch at the packet's index; a number that is missing, or too large, stands for the last batch.
+    pub fn scatter(&mut self, to: &[u32], into: &mut [Batch]) {
+        let into = into.get_mut(..MAX_SCATTER.min(into.len())).unwrap_or_default();
+        let list = self.list();
+        let (mut packets, count) = (list.as_mut_ptr(), list.len());
+        let (Some(last), named) = (into.len().checked_sub(1), to.get(..count).unwrap_or(to)) else { return };
+        into.iter_mut().for_each(|batch| batch.list().reserve(count));
+        // SAFETY: each packet is moved once, out of a list that has none from here on, and nothing below panics. Each batch has
+        // room for all packets behind its end.
+        unsafe {
+            list.set_len(0);
+            // A byte for each batch counts the packets added to it. Counters in memory would make each packet wait for the
+            // one before it.
+            for some in named.chunks(usize::from(u8::MAX)) {
+                let mut ends = [core::ptr::null_mut(); MAX_SCATTER];
+                for (end, batch) in ends.iter_mut().zip(&mut *into) {
+                    *end = batch.list().as_mut_ptr_range().end;
+                }
+                let mut added = 0u64;
+                for (index, to) in some.iter().enumerate() {
+                    let to = last.min(*to as usize);
+                    let end = ends.get_unchecked(to).add((added >> (8 * to)) as u8 as usize);
+                    end.write(packets.add(index).read());
+                    added += 1 << (8 * to);
+                }
+                packets = packets.add(some.len());
+                for (batch, added) in into.iter_mut().zip(added.to_le_bytes()) {
+                    let list = batch.list();
+                    list.set_len(list.len() + usize::from(added));
+                }
+            }
+            for index in 0..count - named.len() {
+                into[last].push(packets.add(index).read());
+            }
         }
     }
 

@@ -34,7 +34,7 @@ mod time;
 pub mod view;
 
 pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
-pub use batch::{Batch, MAX_BATCH};
+pub use batch::{Batch, MAX_BATCH, MAX_SCATTER};
 pub use batch_trace::BatchTrace;
 pub use packet::{Packet, PacketType};
 pub use pool::{HEADROOM, Pool};

@@ -194,6 +194,28 @@ fn copies_of_a_template_are_packets_of_their_own() {
 }
 
 #[test]
+fn batches_are_scattered_in_order() {
+    let pool = Pool::new(1000);
+    let lengths = |batch: &Batch| batch.iter().map(Packet::len).collect::<Vec<_>>();
+    let numbers = [1, 0, 7, 1, u32::MAX];
+    let mut batch: Batch = (0..6).map(|length| pool.packet(&vec![0; length]).unwrap()).collect();
+    let mut parts = [Batch::single(pool.packet(&[0; 9]).unwrap()), Batch::new(), Batch::new()];
+    batch.scatter(&numbers, &mut []);
+    assert_eq!(batch.len(), 6);
+    batch.scatter(&numbers, &mut parts);
+    assert_eq!(parts.each_ref().map(lengths), [vec![9, 1], vec![0, 3], vec![2, 4, 5]]);
+    // More than a byte counts.
+    let mut batch: Batch = (0..600).map(|length| pool.packet(&vec![0; length]).unwrap()).collect();
+    let numbers: Vec<u32> = (0..600).map(|number| u32::from(number < 7)).collect();
+    batch.scatter(&numbers, &mut parts);
+    assert_eq!(lengths(&parts[0])[2..], (7..600).collect::<Vec<_>>());
+    assert_eq!(lengths(&parts[1])[2..], (0..7).collect::<Vec<_>>());
+    assert_eq!((batch.len(), parts[2].len(), pool.live()), (0, 3, 606 + 1));
+    drop(parts);
+    assert_eq!(pool.live(), 0);
+}
+
+#[test]
 fn a_batch_may_be_the_last_of_its_pool() {
     let pool = Pool::new(8);
     let batch: Batch = (0..4).map(|_| pool.allocate(10).unwrap()).collect();
