@@ -177,8 +177,8 @@ impl Columns {
             }
             self.fill(words, *column, packets, headers);
             let Some(column) = self.columns.get(usize::from(*column)) else { continue };
-            let lanes = self.outputs[..count].iter_mut().zip(column);
-            comparison.advance(lanes, at as u32, *target, diagram.after(at));
+            let ways = (*target, diagram.after(at));
+            comparison.advance(&mut self.outputs[..count], column, at as u32, ways);
         }
         self.outputs[..count].iter_mut().for_each(|lane| *lane = output(*lane));
     }
@@ -186,9 +186,20 @@ impl Columns {
     /// Copies the words of a column from the packets, unless the column is already filled.
     #[inline(always)]
     fn fill<T>(&mut self, words: &Words, number: u16, packets: &[T], headers: &impl Fn(&T) -> Headers<'_>) {
-        if self.filled >> number & 1 != 0 {
-            return;
+        if self.filled >> number & 1 == 0 {
+            self.copy_words(words, number, packets, headers);
         }
+    }
+
+    /// Copies the words of a column from the packets.
+    #[inline(never)]
+    fn copy_words<T>(
+        &mut self,
+        words: &Words,
+        number: u16,
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
         if let Some(first) = words.header
             && (first..first + HEADER_WORDS as u16).contains(&number)
             && let Some(columns) = self.columns.get_mut(usize::from(first)..)
@@ -265,20 +276,15 @@ impl Comparison {
     }
 
     /// Moves each lane that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`.
-    #[inline]
-    fn advance<'a>(
-        &self,
-        lanes: impl Iterator<Item = (&'a mut u32, &'a u32)>,
-        at: u32,
-        target: u32,
-        other: u32,
-    ) {
+    #[inline(never)]
+    fn advance(&self, lanes: &mut [u32], words: &Column, at: u32, (target, other): (u32, u32)) {
         // In this form, the compiler makes no branches.
         let (step, more) = (other.wrapping_sub(at), target.wrapping_sub(at) ^ other.wrapping_sub(at));
         let all_if = |condition: bool| u32::from(condition).wrapping_neg();
         let advance = |lane: &mut u32, holds: bool| {
             *lane = lane.wrapping_add((step ^ (more & all_if(holds))) & all_if(*lane == at));
         };
+        let lanes = lanes.iter_mut().zip(words);
         if self.span == 0 {
             lanes.for_each(|(lane, word)| advance(lane, word & self.mask == self.low));
         } else {
