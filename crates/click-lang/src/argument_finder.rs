@@ -1,6 +1,7 @@
 //! Finds the arguments of an element in its configuration, to locate messages about them.
 
 use crate::lines::Lines;
+use crate::steps::complete;
 use crate::{Element, Location};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -60,7 +61,7 @@ impl<'a> ConfigIndex<'a> {
     fn new(config: &'a str) -> Self {
         let mut index = Self {
             words: BTreeMap::new(),
-            lines: Lines::new(config),
+            lines: complete(Lines::new(config)),
             known: BTreeMap::new(),
             tries: MAX_TRIES * config.len(),
         };

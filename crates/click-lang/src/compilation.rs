@@ -50,9 +50,9 @@ impl<'a> Compilation<'a> {
         }
     }
 
-    /// Adds a source and returns its index.
-    pub(crate) fn add_source(&mut self, name: &str, tree: &Tree<'_>) -> u32 {
-        self.sources.push(Source::new(name, tree));
+    /// Adds a source in steps, and returns its index.
+    pub(crate) async fn add_source(&mut self, name: &str, tree: &Tree<'_>) -> u32 {
+        self.sources.push(Source::new(name, tree).await);
         self.sources.len() as u32 - 1
     }
 

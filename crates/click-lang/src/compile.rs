@@ -2,6 +2,7 @@
 
 use crate::compilation::Compilation;
 use crate::options::Options;
+use crate::steps::{complete, pause};
 use crate::{Diagnostic, Graph, Location, Severity, binary, expand, lower};
 use alloc::vec::Vec;
 
@@ -30,6 +31,12 @@ impl Compiled {
 
 /// Compiles a configuration. Reports all errors, not only the first; a binary file is one error.
 pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
+    complete(compile_in_steps(text, options))
+}
+
+/// Compiles a configuration like [`compile`], in steps: it pauses after each statement, element and connection outside of
+/// compounds, and after each pass over the text.
+pub async fn compile_in_steps(text: &str, options: &Options<'_>) -> Compiled {
     if let Some(refusal) = binary::refusal(text, options.file) {
         let (graph, diagnostics) = (Graph::default(), alloc::vec![refusal]);
         return Compiled {
@@ -41,8 +48,10 @@ pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
         };
     }
     let mut compilation = Compilation::new(options);
-    let outermost = lower::lower(&mut compilation, text);
-    expand::expand(&mut compilation, outermost);
+    let outermost = lower::lower(&mut compilation, text).await;
+    pause().await;
+    expand::expand(&mut compilation, outermost).await;
+    pause().await;
     let is_partial = compilation.diagnostics.is_partial();
     let meant = core::mem::take(&mut compilation.probably_meant);
     Compiled {

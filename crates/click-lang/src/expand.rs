@@ -3,6 +3,7 @@
 use crate::class::{Class, ClassId, Compound, ConfigText, Link, PartKind, SourceSpan};
 use crate::compilation::Compilation;
 use crate::lower::Naming;
+use crate::steps::{self, pause};
 use crate::tree::Span;
 use crate::tunnel::{self, FlatKind};
 use crate::variables::Environment;
@@ -14,8 +15,8 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Expands the top level of a configuration into the compilation's graph.
-pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
+/// Expands the top level of a configuration into the compilation's graph, in steps.
+pub(crate) async fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
     let mut environment = Environment::inside(None);
     for (name, text) in &outermost.definitions {
         environment.set(name.clone(), text.clone());
@@ -34,8 +35,8 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
         full: false,
         is_partial,
     };
-    expansion.outermost(outermost, &Rc::new(environment));
-    expansion.finish();
+    expansion.outermost(outermost, &Rc::new(environment)).await;
+    expansion.finish().await;
 }
 
 /// An element of the flat list.
@@ -64,23 +65,26 @@ struct Expansion<'c, 'o> {
 }
 
 impl Expansion<'_, '_> {
-    fn outermost(&mut self, outermost: Compound, environment: &Rc<Environment>) {
+    async fn outermost(&mut self, outermost: Compound, environment: &Rc<Environment>) {
         // Anonymous elements get their numbers in order of expansion, so that names inside an earlier compound count as
         // taken.
         for part in &outermost.parts {
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
             let kind = kind_of(part.kind, self.flat.len());
             self.add(part.name.as_str().into(), kind, class, part.config.clone(), part.span);
+            pause().await;
         }
         for (flat, part) in self.flat.iter_mut().zip(&outermost.parts) {
             flat.ports = part.ports;
         }
+        steps::free(outermost.parts).await;
         self.links = outermost.links;
         for index in 0..self.flat.len() {
             self.settle_name(index);
             let text = self.flat[index].config.clone();
             self.flat[index].config = self.replace_variables(&text, environment);
             self.element(index, environment);
+            pause().await;
         }
     }
 
@@ -267,7 +271,10 @@ impl Expansion<'_, '_> {
     }
 
     /// Writes elements and connections to the graph, in Click's order.
-    fn finish(mut self) {
+    async fn finish(mut self) {
+        while self.names.pop_first().is_some() {
+            pause().await;
+        }
         if self.compilation.budget.is_empty() && !self.full {
             let message = "configuration text too long after variables are replaced";
             self.compilation
@@ -275,7 +282,8 @@ impl Expansion<'_, '_> {
         }
         let kinds: Vec<FlatKind> = self.flat.iter().map(|flat| flat.kind).collect();
         let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
-        let links = resolver.resolve();
+        pause().await;
+        let links = resolver.resolve().await;
         let is_partial = self.compilation.diagnostics.is_partial();
         for problem in resolver.into_problems() {
             let flat = &self.flat[problem.element];
@@ -293,6 +301,7 @@ impl Expansion<'_, '_> {
         let mut numbers = Vec::with_capacity(self.flat.len());
         let flat = core::mem::take(&mut self.flat);
         for element in flat {
+            pause().await;
             numbers.push(self.compilation.graph.elements.len());
             if element.kind == FlatKind::Element
                 && let Class::Primitive(class) = self.compilation.classes.get(element.class)
@@ -313,6 +322,7 @@ impl Expansion<'_, '_> {
             }
         }
         for link in links {
+            pause().await;
             let location = self.compilation.location(link.span);
             let port = |(part, port): (usize, usize)| crate::Port { element: numbers[part], port };
             let (from, to) = (port(link.from), port(link.to));

@@ -5,6 +5,7 @@
 //! not changed.
 
 use crate::source::Source;
+use crate::steps::complete;
 use crate::tree::{Body, ClassUse, Compound, Span, Statement, StatementKind, Subject, TokenKind, Tree};
 use crate::{Diagnostic, binary, config};
 use alloc::collections::BTreeSet;
@@ -25,7 +26,7 @@ pub fn format(text: &str, file: &str) -> Result<String, Vec<Diagnostic>> {
     }
     let tree = Tree::parse(text);
     if !tree.errors().is_empty() {
-        let source = Source::new(file, &tree);
+        let source = complete(Source::new(file, &tree));
         let diagnostic = |error: &crate::tree::SyntaxError| {
             Diagnostic::error(source.location(error.span), &*error.message)
         };

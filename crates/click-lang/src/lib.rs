@@ -53,13 +53,14 @@ mod options;
 mod parser;
 mod rewrite;
 mod source;
+pub mod steps;
 mod suggest;
 pub mod tree;
 mod tunnel;
 mod variables;
 
 pub use argument_finder::ArgumentFinder;
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, compile, compile_in_steps};
 pub use diagnostics::{Diagnostic, Severity, in_parts, limited, plain_quotes};
 pub use flatten::flatten;
 pub use format::format;

@@ -1,10 +1,14 @@
 //! Lines and columns of the bytes of a text.
 
+use crate::steps::pause;
 use alloc::vec::Vec;
 
 /// Positions are recorded once per this many bytes. A table of all line starts could be larger than a text that consists of
 /// line ends, and a line may have many megabytes.
 const BLOCK: usize = 256;
+
+/// Blocks that are read in a step, in some ten microseconds.
+const BLOCKS_A_STEP: usize = 256;
 
 /// A line, counted from 0, and a column in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,13 +45,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads a text.
-    pub(crate) fn new(text: &str) -> Self {
+    /// Reads a text, in steps.
+    pub(crate) async fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut blocks = Vec::with_capacity(bytes.len() / BLOCK + 1);
         let mut position = Position::default();
         for block in 0..=bytes.len() / BLOCK {
             blocks.push(position);
+            if block % BLOCKS_A_STEP == BLOCKS_A_STEP - 1 {
+                pause().await;
+            }
             let end = bytes.len().min((block + 1) * BLOCK);
             let mut at = block * BLOCK;
             while at < end {

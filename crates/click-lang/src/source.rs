@@ -26,11 +26,11 @@ struct Mark {
 }
 
 impl Source {
-    /// The source of a tree; `name` is the file's name.
-    pub(crate) fn new(name: &str, tree: &Tree<'_>) -> Self {
+    /// The source of a tree, read in steps; `name` is the file's name.
+    pub(crate) async fn new(name: &str, tree: &Tree<'_>) -> Self {
         let name: Arc<str> = if name.is_empty() { "config".into() } else { name.into() };
         let text = String::from(tree.text());
-        let mut source = Self { name, lines: Lines::new(&text), text, marks: Vec::new() };
+        let mut source = Self { name, lines: Lines::new(&text).await, text, marks: Vec::new() };
         for directive in tree.directives() {
             source.mark(directive);
         }
@@ -77,13 +77,14 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::complete;
     use alloc::string::ToString;
 
     #[test]
     fn places_are_said_as_the_directives_want() {
         let check = |text: &str, what: &str, expected: &str, column: u32| {
             let tree = Tree::parse(text);
-            let source = Source::new("f", &tree);
+            let source = complete(Source::new("f", &tree));
             let start = text.find(what).expect("is in the text") as u32;
             let location = source.location(Span { start, end: start + 1 });
             assert_eq!((location.to_string().as_str(), location.column), (expected, column), "{text:?}");

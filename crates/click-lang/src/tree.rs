@@ -6,6 +6,7 @@ use crate::Limits;
 use crate::lexer;
 pub use crate::lexer::{Token, TokenKind};
 use crate::parser;
+use crate::steps::{self, complete};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -190,7 +191,12 @@ impl<'t> Tree<'t> {
 
     /// Parses a text within the given limits; the text beyond them is one token, [`TokenKind::Rest`].
     pub fn parse_within(text: &'t str, limits: &Limits) -> Self {
-        let parsed = parser::parse(text, limits);
+        complete(Self::parse_in_steps(text, limits))
+    }
+
+    /// Parses a text within the given limits, a statement a step.
+    pub(crate) async fn parse_in_steps(text: &'t str, limits: &Limits) -> Self {
+        let parsed = parser::parse(text, limits).await;
         Self { text, tokens: parsed.tokens, statements: parsed.statements, errors: parsed.errors }
     }
 
@@ -203,6 +209,11 @@ impl<'t> Tree<'t> {
     pub fn tokens(&self) -> impl Iterator<Item = (TokenKind, &'t str)> + '_ {
         let ends = self.tokens.iter().skip(1).map(|token| token.start as usize).chain([self.text.len()]);
         self.tokens.iter().zip(ends).map(|(token, end)| (token.kind, &self.text[token.start as usize..end]))
+    }
+
+    /// Frees the statements in steps.
+    pub(crate) async fn free(self) {
+        steps::free(self.statements).await;
     }
 
     /// The statements outside all braces and parentheses.

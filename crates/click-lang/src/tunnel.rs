@@ -2,6 +2,7 @@
 
 use crate::Limits;
 use crate::class::Link;
+use crate::steps::pause;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
@@ -111,10 +112,11 @@ impl<'r> Resolver<'r> {
     }
 
     /// The connections between real elements, each once, sorted by target and source.
-    pub(crate) fn resolve(&mut self) -> Vec<Link> {
+    pub(crate) async fn resolve(&mut self) -> Vec<Link> {
         let mut found: Vec<Link> = Vec::new();
         let mut next = 0;
         while next < self.links.len() {
+            pause().await;
             let from = self.links[next].from;
             let group = next..next + self.outgoing(from).len();
             next = group.end;
@@ -131,6 +133,7 @@ impl<'r> Resolver<'r> {
                 found.extend(targets.into_iter().map(|to| Link { to, ..link }));
             }
         }
+        pause().await;
         sorting::sort_by_key(&mut found, |link| (link.to, link.from));
         found.dedup_by_key(|link| (link.to, link.from));
         found
@@ -276,7 +279,8 @@ mod tests {
         let links: Vec<Link> = links.iter().map(link).collect();
         let kinds = kinds();
         let mut resolver = Resolver::new(&kinds, &links, &Limits::default());
-        let found = resolver.resolve().iter().map(|link| (link.from.0, link.to.0)).collect();
+        let found =
+            crate::steps::complete(resolver.resolve()).iter().map(|link| (link.from.0, link.to.0)).collect();
         (found, resolver.into_problems().iter().map(|problem| (problem.element, problem.what)).collect())
     }
 

@@ -5,6 +5,7 @@ use crate::environment::BoxEnvironment;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use click_lang::steps::complete;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
 use router::{Options, PreparedSuccessor, Router, Swap};
@@ -19,13 +20,6 @@ pub(crate) struct Configuration {
     pub(crate) template_packets: usize,
 }
 
-/// The replacement of a configuration's text, which goes on in steps.
-pub(crate) struct LongSwap {
-    swap: Swap,
-    /// Warnings of the compiler.
-    warnings: Vec<Diagnostic>,
-}
-
 /// The text's name in messages.
 pub(crate) fn file(name: &str) -> &str {
     if name.is_empty() { "config" } else { name }
@@ -33,14 +27,19 @@ pub(crate) fn file(name: &str) -> &str {
 
 /// Compiles a text. Libraries that it requires are looked up among the box's files.
 pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
-    with_options(context, file, |options| click_lang::compile(text, options))
+    complete(compile_in_steps(context, file, text))
 }
 
-/// The options with which the box's configurations are compiled.
-pub(crate) fn with_options<R>(
+/// Compiles a text like [`compile`], in steps.
+async fn compile_in_steps(context: &BoxContext, file: &str, text: &str) -> Compiled {
+    with_options(context, file, async |options| click_lang::compile_in_steps(text, options).await).await
+}
+
+/// Calls `run` with the options with which the box's configurations are compiled.
+pub(crate) async fn with_options<R>(
     context: &BoxContext,
     file: &str,
-    run: impl FnOnce(&click_lang::Options) -> R,
+    run: impl AsyncFnOnce(&click_lang::Options<'_>) -> R,
 ) -> R {
     let is_class = |name: &str| context.registry.contains(name);
     let names: Vec<&str> = context.registry.classes().map(|class| class.info.name).collect();
@@ -52,9 +51,9 @@ pub(crate) fn with_options<R>(
     let mut options = click_lang::Options::new(file, &is_class);
     options.class_names = &names;
     options.reader = Some(&reader);
-    let parameters = context.parameters.borrow();
+    let parameters = context.parameters.borrow().clone();
     options.parameters = &parameters;
-    run(&options)
+    run(&options).await
 }
 
 impl Configuration {
@@ -95,50 +94,35 @@ impl Configuration {
     }
 
     /// Begins to replace the text, and to carry the state over.
-    ///
-    /// # Errors
-    ///
-    /// All diagnostics, including all errors.
-    pub(crate) fn begin_swap(&self, context: &BoxContext, text: &str) -> Result<LongSwap, Vec<Diagnostic>> {
-        let compiled = compile(context, file(&self.name), text);
-        if compiled.has_errors() {
-            return Err(compiled.diagnostics);
-        }
-        let swap = self.router.begin_swap(compiled.graph, text.to_string());
-        Ok(LongSwap { swap, warnings: compiled.diagnostics })
+    pub(crate) fn begin_swap(&self, context: &Rc<BoxContext>, text: &str) -> Swap {
+        let (context, name, copy) = (context.clone(), self.name.clone(), text.to_string());
+        let compile = async move { compile_in_steps(&context, file(&name), &copy).await };
+        self.router.begin_swap(compile, text.to_string())
     }
 
     /// Continues to replace the text. Returns the warnings when the new one runs.
     pub(crate) fn continue_swap(
         &mut self,
         context: &BoxContext,
-        long: &mut LongSwap,
+        swap: &mut Swap,
     ) -> Option<Result<Vec<Diagnostic>, Vec<Diagnostic>>> {
         let before = context.pool.packets();
-        let result = self.router.continue_swap(&mut long.swap);
+        let result = self.router.continue_swap(swap);
         // Packets that wait in queues are carried over at the end.
         self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);
-        Some(result?.map(|()| {
-            let mut warnings = core::mem::take(&mut long.warnings);
-            warnings.extend_from_slice(self.router.warnings());
-            warnings
-        }))
+        Some(result?.map(|()| self.router.warnings().to_vec()))
     }
 
     /// Continues to prepare what replaces the text. Returns it with the warnings when it can take over.
     pub(crate) fn continue_to_stage(
         &mut self,
         context: &BoxContext,
-        long: &mut LongSwap,
+        swap: &mut Swap,
     ) -> Option<PreparedSuccessor> {
         let before = context.pool.packets();
-        let result = self.router.continue_to_stage(&mut long.swap);
+        let result = self.router.continue_to_stage(swap);
         self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);
-        Some(result?.map(|(successor, found)| {
-            let mut warnings = core::mem::take(&mut long.warnings);
-            warnings.extend(found);
-            (successor, warnings)
-        }))
+        result
     }
 
     /// Gives it a turn. Returns whether there was work.

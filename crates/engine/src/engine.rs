@@ -1,7 +1,7 @@
 //! The engine: its parts and its main loop.
 
 use crate::account_publisher::AccountPublisher;
-use crate::configuration::{Configuration, LongSwap};
+use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
@@ -16,7 +16,7 @@ use boundary::{
     BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
     StatusPage, control,
 };
-use router::{Account, LongWrite, Registry, Successor};
+use router::{Account, LongWrite, Registry, Successor, Swap};
 
 /// The program of a box.
 pub struct Engine {
@@ -59,9 +59,9 @@ pub(crate) enum LongWork {
     /// The write of a handler.
     Write(LongWrite),
     /// The replacement of a configuration.
-    Swap(LongSwap),
+    Swap(Swap),
     /// The preparation of a replacement.
-    Stage(LongSwap),
+    Stage(Swap),
 }
 
 /// A configuration that was prepared.

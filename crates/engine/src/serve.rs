@@ -15,6 +15,7 @@ use boundary::limits::{MAX_CORES, MAX_PREPARED_WRITES};
 use boundary::{
     DecodeError, Event, Message, RefusedWrite, Reply, Request, SpreadRange, Stats, decode_answers,
 };
+use click_lang::steps::complete;
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason, Shard};
@@ -258,9 +259,10 @@ impl Engine {
                 Ok(Vec::new())
             }
             Request::Rewrite { configuration, element, arguments } => {
-                let text = with_options(&self.context, file(""), |options| {
-                    click_lang::rewrite(self.or_default(configuration), options, element, arguments)
-                });
+                let text = self.or_default(configuration);
+                let text = complete(with_options(&self.context, file(""), async |options| {
+                    click_lang::rewrite(text, options, element, arguments)
+                }));
                 Ok(text.map_err(RequestError::Rewrite)?.into_bytes())
             }
             Request::Check { configuration } => Ok(self.check(self.or_default(configuration))),
@@ -298,7 +300,7 @@ impl Engine {
             self.configurations.push(made);
             return Ok(Some(self.installed(name, &warnings)));
         };
-        let work = LongWork::Swap(running.begin_swap(&self.context, text).map_err(rejected(name))?);
+        let work = LongWork::Swap(running.begin_swap(&self.context, text));
         let mut request = LongRequest { number, name: name.into(), work };
         // A short one is done at once.
         let answer = self.continue_request(&mut request);
@@ -319,7 +321,7 @@ impl Engine {
             self.staged = Some(Staged::New(Box::new(made)));
             return Ok(Some(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name)))));
         };
-        let work = LongWork::Stage(running.begin_swap(&self.context, text).map_err(rejected(name))?);
+        let work = LongWork::Stage(running.begin_swap(&self.context, text));
         self.long_request = Some(LongRequest { number, name: name.into(), work });
         Ok(None)
     }

@@ -32,7 +32,7 @@ use crate::removal::continue_removal;
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
-use crate::steps::{complete, pause};
+use click_lang::steps::{complete, pause};
 
 /// What a router is made with, besides its graph.
 pub(crate) struct Parts {
@@ -57,7 +57,7 @@ impl RouterState {
         let Parts { registry, environment, options, pool } = parts;
         let mut problems = registry.name_classes(&mut graph);
         let mut errors = Vec::new();
-        let hookup = hook_up(&graph, &registry, &mut errors);
+        let hookup = hook_up(&graph, &registry, &mut errors).await;
         if let Some(hookup) = &hookup {
             sharding::check(&graph, hookup, &options, &mut errors);
         }
@@ -66,11 +66,9 @@ impl RouterState {
         let Some(hookup) = hookup.filter(|_| !has_failed) else {
             return Err(problems);
         };
-        if in_steps {
-            pause().await;
-        }
+        pause().await;
         environment.prepare();
-        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
+        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup).await;
         state.configure(&mut problems, in_steps).await;
         if !has_errors(&problems) {
             return Ok((state, problems));
@@ -88,7 +86,7 @@ impl RouterState {
         if has_errors(&problems) { Err(problems) } else { Ok((self, problems)) }
     }
 
-    pub(crate) fn assemble(
+    pub(crate) async fn assemble(
         graph: Graph,
         registry: Registry,
         environment: Rc<dyn Environment>,
@@ -101,7 +99,9 @@ impl RouterState {
         // The sequences of shards differ.
         let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
         let mut order = order::analyse(&hookup);
+        pause().await;
         let joins = join::find(&hookup, &mut order);
+        pause().await;
         let paces = pace::find(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
@@ -111,6 +111,7 @@ impl RouterState {
         for (index, ((element, class), ((inputs, outputs), groups))) in
             graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
         {
+            pause().await;
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::registry::Registry;
 use crate::sharding;
 use crate::state::RouterState;
-use crate::steps::complete;
+use click_lang::steps::complete;
 
 /// Checks a configuration: returns the compiler's diagnostics and all problems of the resulting graph, even if the text
 /// has errors: classes, ports, push and pull, arguments, unreachable elements. Compiler errors are not repeated.
@@ -119,7 +119,7 @@ fn check_graph(
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;
     }
-    let mut state = RouterState::assemble(graph, registry, environment, options, None, hookup);
+    let mut state = complete(RouterState::assemble(graph, registry, environment, options, None, hookup));
     problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems
 }

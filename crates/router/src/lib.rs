@@ -45,7 +45,6 @@ mod signals;
 mod standard;
 mod state;
 mod steering_filter;
-mod steps;
 mod swap;
 mod take_turns;
 mod timers;

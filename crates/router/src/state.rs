@@ -19,8 +19,8 @@ use crate::own_writes::OwnWrites;
 use crate::pace::Pace;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
-use crate::steps::Steps;
 use crate::timers::Timers;
+use click_lang::steps::Steps;
 
 /// The state of a running router.
 pub(crate) struct RouterState {

@@ -7,8 +7,9 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::future::Future;
 
-use click_lang::{Diagnostic, Graph};
+use click_lang::{Compiled, Diagnostic};
 use element::HandlerError;
 
 use crate::build::{Built, Parts};
@@ -16,7 +17,7 @@ use crate::diagnostics::error;
 use crate::options::Options;
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
-use crate::steps::{Steps, complete, pause};
+use click_lang::steps::{Steps, complete};
 
 impl RouterState {
     /// What a second router is made with, so that it can take over: the same packet pool. `source` is its configuration text.
@@ -97,12 +98,10 @@ impl RouterState {
 /// Compiles the text in the options, checks it and creates the elements.
 async fn compile_and_create(parts: Parts, in_steps: bool) -> Result<Created, HandlerError> {
     let is_class = |name: &str| parts.registry.contains(name);
-    let compiled = click_lang::compile(&parts.options.source, &click_lang::Options::new("config", &is_class));
+    let options = click_lang::Options::new("config", &is_class);
+    let compiled = click_lang::compile_in_steps(&parts.options.source, &options).await;
     if compiled.has_errors() {
         return Err(HandlerError::Rejected(lines(&compiled.diagnostics)));
-    }
-    if in_steps {
-        pause().await;
     }
     let (warnings, mut graph) = (compiled.diagnostics, compiled.graph);
     graph.elements.extend(parts.options.added.iter().cloned());
@@ -143,12 +142,22 @@ pub struct Swap {
 }
 
 impl Router {
-    /// Begins to replace the configuration by `graph`, whose text is `source`, and to carry state over.
-    /// [`continue_swap`](Self::continue_swap) must be called between turns until it returns a result; until then the old
-    /// configuration runs. On failure it continues.
-    pub fn begin_swap(&self, graph: Graph, source: String) -> Swap {
+    /// Begins to replace the configuration by the one that `compile` compiles in steps, whose text is `source`, and to carry
+    /// state over. [`continue_swap`](Self::continue_swap) must be called between turns until it returns a result; until then
+    /// the old configuration runs. On failure it continues.
+    pub fn begin_swap(&self, compile: impl Future<Output = Compiled> + 'static, source: String) -> Swap {
         let parts = self.state.successor_parts(source);
-        Swap { steps: Steps::new(RouterState::create_all(graph, parts, true)), swaps: self.swaps }
+        let steps = Steps::new(async move {
+            let compiled = compile.await;
+            if compiled.has_errors() {
+                return Err(compiled.diagnostics);
+            }
+            let (mut warnings, graph) = (compiled.diagnostics, compiled.graph);
+            let (state, found) = RouterState::create_all(graph, parts, true).await?;
+            warnings.extend(found);
+            Ok((state, warnings))
+        });
+        Swap { steps, swaps: self.swaps }
     }
 
     /// Continues a swap, for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. Returns the result when the

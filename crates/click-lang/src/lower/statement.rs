@@ -3,6 +3,7 @@
 use super::level::{Level, Lowering};
 use crate::class::{Class, ClassId, Compound, SourceSpan};
 use crate::compilation::Compilation;
+use crate::steps::{complete, pause};
 use crate::tree::{
     ClassUse, Span, Statement, StatementKind, Subject, SyntaxError, TokenKind, Tree, UNCLOSED_CONFIG,
 };
@@ -13,8 +14,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Lowers a configuration: returns its top level, with all classes resolved.
-pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
+/// Lowers a configuration in steps: returns its top level, with all classes resolved.
+pub(crate) async fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
     let mut lowering = Lowering {
         compilation,
         levels: Vec::new(),
@@ -26,9 +27,14 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
     };
     lowering.levels.push(Level::new(Rc::from(""), SourceSpan::default(), 0));
     let name = lowering.compilation.options.file;
-    lowering.text(name, text);
+    lowering.text(name, text).await;
     match lowering.levels.pop() {
-        Some(level) => level.compound,
+        Some(mut level) => {
+            while level.names.pop_first().is_some() {
+                pause().await;
+            }
+            level.compound
+        }
         None => Level::new(Rc::from(""), SourceSpan::default(), 0).compound,
     }
 }
@@ -81,16 +87,30 @@ fn unclosed(errors: &[SyntaxError]) -> Option<Span> {
     of_config.or_else(|| unclosed().min_by_key(|error| error.span.start)).map(|error| error.span)
 }
 
+/// What a statement leaves to the next one.
+struct Place {
+    /// Whether the last chain ends with an output.
+    ends_output: bool,
+    /// The next statements that the parser found in a class whose keyword is misspelt.
+    of_class: usize,
+}
+
 impl Lowering<'_, '_> {
-    fn text(&mut self, name: &str, text: &str) {
-        let tree = Tree::parse_within(text, &self.compilation.options.limits);
-        let source = self.compilation.add_source(name, &tree);
+    async fn text(&mut self, name: &str, text: &str) {
+        let tree = Tree::parse_in_steps(text, &self.compilation.options.limits).await;
+        pause().await;
+        let source = self.compilation.add_source(name, &tree).await;
+        pause().await;
         let outer_source = core::mem::replace(&mut self.source, source);
         let outer_errors = core::mem::replace(&mut self.errors, tree.errors().to_vec().into_iter());
         let outer_reported = core::mem::replace(&mut self.reported, 0);
         let start = self.compilation.diagnostics.len();
         let file = self.compilation.sources[source as usize].name.clone();
-        self.statements(tree.statements());
+        let mut place = Place { ends_output: true, of_class: 0 };
+        for index in 0..tree.statements().len() {
+            self.statement(tree.statements(), index, &mut place);
+            pause().await;
+        }
         self.syntax_errors(usize::MAX);
         self.compilation.diagnostics.mark_segments(start, (&file, text), &segments(&tree));
         if let Some(open) = unclosed(tree.errors()) {
@@ -102,46 +122,50 @@ impl Lowering<'_, '_> {
         self.source = outer_source;
         self.errors = outer_errors;
         self.reported = outer_reported;
+        tree.free().await;
     }
 
     pub(super) fn statements(&mut self, statements: &[Statement]) {
-        let mut ends_output = true;
-        // The statements that the parser found in a class whose keyword is misspelt.
-        let mut of_class = 0_usize;
-        for (index, statement) in statements.iter().enumerate() {
-            self.syntax_errors(statement.errors.start);
-            let misspelt = self.misspelt_keyword(statement);
-            let start = self.compilation.diagnostics.len();
-            if let Some(keyword) = misspelt
-                && keyword == CLASS_KEYWORD
-                && let Some(name) = statements.get(index + 1).and_then(only_name)
-            {
-                of_class = 3;
-                let name = self.slice(name);
-                self.compilation.undefined_classes.insert((*name).into());
-            }
-            match &statement.kind {
-                StatementKind::Chain(steps) => {
-                    ends_output = self.chain(steps, ends_output, statement.end, statement.errors.end);
-                }
-                StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
-                StatementKind::Define(text) => self.define(*text),
-                StatementKind::Require(text) => self.require(*text),
-                StatementKind::Provide(text) => {
-                    let text = self.slice(*text);
-                    let text = lexer::config_text(&text);
-                    let provisions =
-                        config::arguments(&text).into_iter().map(|argument| argument.into_owned());
-                    self.compilation.graph.provisions.extend(provisions);
-                }
-            }
-            if let Some(keyword) = misspelt {
-                self.compilation.diagnostics.explain_misspelt(start, keyword);
-            } else if of_class > 0 {
-                self.compilation.diagnostics.mark_consequences(start);
-            }
-            of_class = of_class.saturating_sub(1);
+        let mut place = Place { ends_output: true, of_class: 0 };
+        for index in 0..statements.len() {
+            self.statement(statements, index, &mut place);
         }
+    }
+
+    /// Lowers one of the statements, in their order.
+    fn statement(&mut self, statements: &[Statement], index: usize, place: &mut Place) {
+        let Some(statement) = statements.get(index) else { return };
+        self.syntax_errors(statement.errors.start);
+        let misspelt = self.misspelt_keyword(statement);
+        let start = self.compilation.diagnostics.len();
+        if let Some(keyword) = misspelt
+            && keyword == CLASS_KEYWORD
+            && let Some(name) = statements.get(index + 1).and_then(only_name)
+        {
+            place.of_class = 3;
+            let name = self.slice(name);
+            self.compilation.undefined_classes.insert((*name).into());
+        }
+        match &statement.kind {
+            StatementKind::Chain(steps) => {
+                place.ends_output = self.chain(steps, place.ends_output, statement.end, statement.errors.end);
+            }
+            StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
+            StatementKind::Define(text) => self.define(*text),
+            StatementKind::Require(text) => self.require(*text),
+            StatementKind::Provide(text) => {
+                let text = self.slice(*text);
+                let text = lexer::config_text(&text);
+                let provisions = config::arguments(&text).into_iter().map(|argument| argument.into_owned());
+                self.compilation.graph.provisions.extend(provisions);
+            }
+        }
+        if let Some(keyword) = misspelt {
+            self.compilation.diagnostics.explain_misspelt(start, keyword);
+        } else if place.of_class > 0 {
+            self.compilation.diagnostics.mark_consequences(start);
+        }
+        place.of_class = place.of_class.saturating_sub(1);
     }
 
     /// The keyword that a statement of one undeclared name probably means.
@@ -264,7 +288,7 @@ impl Lowering<'_, '_> {
         }
         self.libraries.push(library.path.clone());
         self.requiring += 1;
-        self.text(&library.path, &library.text);
+        complete(self.text(&library.path, &library.text));
         self.requiring -= 1;
     }
 }

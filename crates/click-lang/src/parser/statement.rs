@@ -3,6 +3,7 @@
 use super::cursor::{Context, Lexeme, Parser};
 use crate::Limits;
 use crate::lexer::{Lexer, Token, TokenKind};
+use crate::steps::pause;
 use crate::tree::{ClassUse, Span, Statement, StatementKind, SyntaxError};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,8 +15,8 @@ pub(crate) struct Parsed {
     pub(crate) errors: Vec<SyntaxError>,
 }
 
-/// Parses `text` within `limits`.
-pub(crate) fn parse(text: &str, limits: &Limits) -> Parsed {
+/// Parses `text` within `limits`, a statement a step.
+pub(crate) async fn parse(text: &str, limits: &Limits) -> Parsed {
     let mut parser = Parser {
         text,
         lexer: Lexer::new(text),
@@ -28,7 +29,10 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Parsed {
         ports_left: limits.connections,
         depth: 0,
     };
-    let statements = parser.statements(Context::File);
+    let mut statements = Vec::new();
+    while parser.statement(Context::File, &mut statements) {
+        pause().await;
+    }
     Parsed { tokens: parser.tokens, statements, errors: parser.errors }
 }
 
@@ -36,45 +40,50 @@ impl Parser<'_> {
     /// Parses statements up to the end of the context, which the caller consumes.
     pub(super) fn statements(&mut self, context: Context) -> Vec<Statement> {
         let mut statements = Vec::new();
-        loop {
-            let lexeme = self.peek();
-            let found = self.errors.len();
-            let kind = match lexeme.kind {
-                TokenKind::End => return statements,
-                TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context),
-                TokenKind::ElementClass => Some(self.element_class()),
-                TokenKind::Require => self.information().map(StatementKind::Require),
-                TokenKind::Provide => self.information().map(StatementKind::Provide),
-                TokenKind::Define => self.information().map(StatementKind::Define),
-                TokenKind::DoubleBar if context == Context::Compound => return statements,
-                TokenKind::DoubleBar => {
+        while self.statement(context, &mut statements) {}
+        statements
+    }
+
+    /// Parses a statement, or something else between statements. Returns whether there may be more.
+    fn statement(&mut self, context: Context, statements: &mut Vec<Statement>) -> bool {
+        let lexeme = self.peek();
+        let found = self.errors.len();
+        let kind = match lexeme.kind {
+            TokenKind::End => return false,
+            TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context),
+            TokenKind::ElementClass => Some(self.element_class()),
+            TokenKind::Require => self.information().map(StatementKind::Require),
+            TokenKind::Provide => self.information().map(StatementKind::Provide),
+            TokenKind::Define => self.information().map(StatementKind::Define),
+            TokenKind::DoubleBar if context == Context::Compound => return false,
+            TokenKind::DoubleBar => {
+                self.syntax_error(lexeme);
+                if context == Context::Group {
+                    return false;
+                }
+                self.next();
+                None
+            }
+            TokenKind::Character => match (self.slice(lexeme.span), context) {
+                ("[" | "{" | "(", _) => self.chain(context),
+                ("}", Context::Compound) | (")", Context::Group) => return false,
+                ("}", Context::Group) => {
                     self.syntax_error(lexeme);
-                    if context == Context::Group {
-                        return statements;
-                    }
+                    return false;
+                }
+                (";", _) => {
                     self.next();
                     None
                 }
-                TokenKind::Character => match (self.slice(lexeme.span), context) {
-                    ("[" | "{" | "(", _) => self.chain(context),
-                    ("}", Context::Compound) | (")", Context::Group) => return statements,
-                    ("}", Context::Group) => {
-                        self.syntax_error(lexeme);
-                        return statements;
-                    }
-                    (";", _) => {
-                        self.next();
-                        None
-                    }
-                    _ => self.stray(lexeme),
-                },
                 _ => self.stray(lexeme),
-            };
-            if let Some(kind) = kind {
-                let span = Span { start: lexeme.span.start, end: self.last.end };
-                statements.push(Statement { span, kind, end: self.end, errors: found..self.errors.len() });
-            }
+            },
+            _ => self.stray(lexeme),
+        };
+        if let Some(kind) = kind {
+            let span = Span { start: lexeme.span.start, end: self.last.end };
+            statements.push(Statement { span, kind, end: self.end, errors: found..self.errors.len() });
         }
+        true
     }
 
     fn stray(&mut self, lexeme: Lexeme) -> Option<StatementKind> {

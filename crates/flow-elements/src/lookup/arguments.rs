@@ -1,7 +1,7 @@
 //! Parsing of routes.
 
 use element::Message;
-use element::arguments::{ArgumentError, Ip4PrefixOrHost, Raw};
+use element::arguments::{ArgumentError, Ip4PrefixOrHost};
 use element::prelude::*;
 use element::text;
 
@@ -33,45 +33,52 @@ impl FromArgument for RouteToRemove {
     }
 }
 
-/// Fills a table from an element's arguments. If several routes have the same prefix, the first is kept.
-pub(super) fn configure(
-    store: &mut impl RouteStore,
-    arguments: &[Raw],
-    setup: &mut Setup,
-) -> Result<(), SetupError> {
-    let mut errors = SetupError::default();
-    let mut replaced = 0;
-    store.defer_updates();
-    for (number, argument) in (1..).zip(arguments) {
-        let route = match RouteToAdd::from_argument(&argument.0, setup) {
-            Ok(RouteToAdd(route)) => route,
-            Err(_) => {
-                let text = format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’");
-                let problem = "a route is ‘ADDR/MASK [GATEWAY] OUTPUT’";
-                errors.messages.push(Message::in_argument(&argument.0, text, problem));
-                continue;
-            }
+/// Fills a table, whose updates are deferred, from an element's arguments. If several routes have the same prefix, the first
+/// is kept.
+#[derive(Default)]
+pub(super) struct Filling {
+    /// The number of the last argument.
+    number: usize,
+    /// Routes that were not kept.
+    replaced: usize,
+    errors: SetupError,
+}
+
+impl Filling {
+    /// Stores the route in the next argument.
+    pub(super) fn add(&mut self, store: &mut impl RouteStore, argument: &str, setup: &Setup) {
+        self.number += 1;
+        let (number, errors) = (self.number, &mut self.errors);
+        let Ok(RouteToAdd(route)) = RouteToAdd::from_argument(argument, setup) else {
+            let text = format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’");
+            let problem = "a route is ‘ADDR/MASK [GATEWAY] OUTPUT’";
+            errors.messages.push(Message::in_argument(argument, text, problem));
+            return;
         };
         if !has_port(&route, setup.outputs()) {
             errors.messages.push(Message::Ports(format!("argument {number} bad OUTPUT")));
         } else if store.get(route.prefix).is_some() {
-            replaced += 1;
+            self.replaced += 1;
         } else if let Err(error) = store.set(route) {
             let text = format!("argument {number}: {error}");
-            errors.messages.push(Message::in_argument(&argument.0, text, error));
+            errors.messages.push(Message::in_argument(argument, text, error));
         }
     }
-    store.apply_updates();
-    if replaced > 0 {
-        let routes = if replaced > 1 { "routes" } else { "route" };
-        let text = format!("{replaced} {routes} replaced by later versions");
-        if errors.messages.is_empty() {
-            setup.warn(text);
-        } else {
-            errors.messages.push(Message::Other(format!("warning: {text}")));
+
+    /// Reports what was wrong.
+    pub(super) fn finish(self, setup: &mut Setup) -> Result<(), SetupError> {
+        let Self { replaced, mut errors, .. } = self;
+        if replaced > 0 {
+            let routes = if replaced > 1 { "routes" } else { "route" };
+            let text = format!("{replaced} {routes} replaced by later versions");
+            if errors.messages.is_empty() {
+                setup.warn(text);
+            } else {
+                errors.messages.push(Message::Other(format!("warning: {text}")));
+            }
         }
+        errors.into_result()
     }
-    errors.into_result()
 }
 
 /// Whether the element has the route's output.

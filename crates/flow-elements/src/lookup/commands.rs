@@ -7,7 +7,7 @@ use core::net::Ipv4Addr;
 use lookup::{NextHop, Route, RouteError, RouteStore};
 
 use super::arguments::{RouteToAdd, RouteToRemove, has_port};
-use super::table::{RouteTable, RouteTableClass};
+use super::table::{ROUTES_A_STEP, RouteTable, RouteTableClass};
 
 /// A change of a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,38 +145,78 @@ fn control<K: RouteTableClass>(
     value: &str,
 ) -> Result<(), HandlerError> {
     element.store.defer_updates();
-    let result = control_lines(element, cx, value);
-    element.store.apply_updates();
+    let mut control = LongControl::new(value.into());
+    let result = loop {
+        if let Some(result) = control.step(element, cx) {
+            break result;
+        }
+    };
+    if !element.is_changing() {
+        element.store.apply_updates();
+    }
     result
 }
 
-fn control_lines<K: RouteTableClass>(
-    element: &mut RouteTable<K>,
-    cx: &mut Context,
-    value: &str,
-) -> Result<(), HandlerError> {
-    let mut done = Vec::new();
-    for line in text::uncomment(value).lines() {
-        let mut rest = line;
+/// Commands of which all are executed, or none, in steps. Meanwhile, the updates of the table are deferred.
+pub(super) struct LongControl {
+    commands: String,
+    /// Bytes that have been read.
+    read: usize,
+    /// How to undo what has been executed.
+    done: Vec<Undo>,
+    /// Why it is being undone.
+    error: Option<HandlerError>,
+}
+
+impl LongControl {
+    pub(super) fn new(commands: String) -> LongControl {
+        let has_comments = commands.contains("//") || commands.contains("/*");
+        let commands = if has_comments { text::uncomment(&commands) } else { commands };
+        LongControl { commands, read: 0, done: Vec::new(), error: None }
+    }
+
+    /// Performs a step. Returns the result when it is done.
+    pub(super) fn step<K: RouteTableClass>(
+        &mut self,
+        element: &mut RouteTable<K>,
+        cx: &mut Context,
+    ) -> Option<Result<(), HandlerError>> {
+        (0..ROUTES_A_STEP).find_map(|_| self.execute_next(element, cx))
+    }
+
+    /// Executes the next command, or undoes the last one.
+    fn execute_next<K: RouteTableClass>(
+        &mut self,
+        element: &mut RouteTable<K>,
+        cx: &mut Context,
+    ) -> Option<Result<(), HandlerError>> {
+        if self.error.is_some() {
+            match self.done.pop() {
+                Some(Undo::Remove(route)) => drop(element.store.remove(route.prefix)),
+                Some(Undo::Set(route)) => {
+                    if let Err(error) = element.store.set(route) {
+                        return Some(Err(HandlerError::new(error)));
+                    }
+                }
+                None => return self.error.take().map(Err),
+            }
+            return None;
+        }
+        let left = self.commands.get(self.read..).filter(|left| !left.is_empty());
+        let Some(line) = left.and_then(|left| left.split_inclusive('\n').next()) else { return Some(Ok(())) };
+        self.read += line.len();
+        let mut rest = line.trim_end_matches(['\n', '\r']);
         let result = match text::next_word(&mut rest) {
-            None => continue,
+            None => return None,
             Some("add") => execute(element, cx, Command::Add, rest),
             Some("set") => execute(element, cx, Command::Set, rest),
             Some("remove") => execute(element, cx, Command::Remove, rest),
             Some(other) => Err(HandlerError::new(format!("bad command ‘{other}’"))),
         };
         match result {
-            Ok(undo) => done.push(undo),
-            Err(error) => {
-                while let Some(undo) = done.pop() {
-                    match undo {
-                        Undo::Remove(route) => drop(element.store.remove(route.prefix)),
-                        Undo::Set(route) => element.store.set(route).map(drop).map_err(HandlerError::new)?,
-                    }
-                }
-                return Err(error);
-            }
+            Ok(undo) => self.done.push(undo),
+            Err(error) => self.error = Some(error),
         }
+        None
     }
-    Ok(())
 }

@@ -1,23 +1,25 @@
-//! Long computations of the router, divided into short steps so that packets pass in between.
+//! Long computations, divided into short steps so that their owner can process packets in between.
 //!
 //! Such a computation is an `async` function that calls [`pause`] where it can be interrupted. It needs no executor and no
 //! waker: its owner polls it, and each poll is a step.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 /// A computation in steps.
-pub(crate) struct Steps<T>(Pin<Box<dyn Future<Output = T>>>);
+pub struct Steps<T>(Pin<Box<dyn Future<Output = T>>>);
 
 impl<T> Steps<T> {
-    pub(crate) fn new(computation: impl Future<Output = T> + 'static) -> Self {
+    /// A computation that has not begun.
+    pub fn new(computation: impl Future<Output = T> + 'static) -> Self {
         Self(Box::pin(computation))
     }
 
     /// Performs the next step. Returns the result after the last one; then it must not be called again.
-    pub(crate) fn step(&mut self) -> Option<T> {
+    pub fn step(&mut self) -> Option<T> {
         match self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => Some(result),
             Poll::Pending => None,
@@ -26,7 +28,7 @@ impl<T> Steps<T> {
 }
 
 /// Ends the current step.
-pub(crate) async fn pause() {
+pub async fn pause() {
     let mut is_resumed = false;
     poll_fn(|_| match core::mem::replace(&mut is_resumed, true) {
         true => Poll::Ready(()),
@@ -36,11 +38,18 @@ pub(crate) async fn pause() {
 }
 
 /// Executes a computation at once.
-pub(crate) fn complete<T>(computation: impl Future<Output = T>) -> T {
+pub fn complete<T>(computation: impl Future<Output = T>) -> T {
     let mut computation = core::pin::pin!(computation);
     loop {
         if let Poll::Ready(result) = computation.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return result;
         }
+    }
+}
+
+/// Frees what is in a list, in steps.
+pub async fn free<T>(mut list: Vec<T>) {
+    while list.pop().is_some() {
+        pause().await;
     }
 }
