@@ -15,6 +15,8 @@ pub enum MeasureError {
     NoKvm,
     /// Boxes in threads run the engine, and the caller provided no entry point for it.
     NoEntry,
+    /// A daemon has no boxes in threads.
+    NoThreads,
     /// A box can't be created.
     Create(CreateError),
     /// A box can't be copied.
@@ -43,6 +45,8 @@ pub enum MeasureError {
     Folder(std::io::Error),
     /// A daemon can't be started.
     Daemon(std::io::Error),
+    /// A command has failed.
+    Command(std::process::ExitStatus),
     /// A call to the daemon failed.
     Client(Box<api::client::ClientError>),
     /// A name is invalid in the API.
@@ -84,6 +88,8 @@ impl fmt::Display for MeasureError {
         match self {
             Self::NoKvm => f.write_str("virtual machines need /dev/kvm, which can't be opened here"),
             Self::NoEntry => f.write_str("boxes in threads can run only the engine"),
+            Self::NoThreads => f.write_str("a daemon has no boxes in threads"),
+            Self::Command(status) => write!(f, "a command has failed ({status})"),
             Self::Control(_) => f.write_str("a request to a box failed"),
             Self::Port(_) => f.write_str("a box violated the protocol of its port"),
             Self::NoPort(port) => write!(f, "the box has no free port {port}"),
@@ -134,6 +140,8 @@ impl std::error::Error for MeasureError {
             Self::Name(error) => error.source(),
             Self::NoKvm
             | Self::NoEntry
+            | Self::NoThreads
+            | Self::Command(_)
             | Self::NoPort(_)
             | Self::NotANumber(_)
             | Self::Missing { .. }

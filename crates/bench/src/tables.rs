@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, PeerDriver, PeerRate, PeerRole, PortRate, RuleGap,
-    RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times,
+    Boot, Chain, Create, Density, Io, Latency, LatencyRow, Memory, PeerDriver, PeerRate, PeerRole, PortRate,
+    RuleGap, RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times, Transaction,
 };
 use serde::Serialize;
 
@@ -73,6 +73,32 @@ impl Table for Boot {
             let _ = writeln!(lines, "{name:<28} {time:>8.3}");
         }
         lines + &format!("{:<28} {:>8.1} KB\n", "private memory of a box", self.private_kb)
+    }
+}
+
+impl Table for Create {
+    fn head() -> String {
+        format!("{:<32} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "p50", "p99", "max", "first", "last")
+    }
+
+    fn lines(&self) -> String {
+        let line = |(name, times): (&str, Times)| {
+            let Times { p50, p99, max, first, last } = times;
+            format!("{name:<32} {p50:>8.3} {p99:>8.3} {max:>8.3} {first:>8.3} {last:>8.3}\n")
+        };
+        let rows = [
+            ("command: start to first packet", self.command_to_packet_ms),
+            ("command: start to end", self.command_ms),
+            ("connection: to first packet", self.request_to_packet_ms),
+            ("connection: to reply", self.request_ms),
+            ("one fsync of this disk", self.fsync_ms),
+        ];
+        let rows: String = rows.into_iter().map(line).collect();
+        let calls = [("connection: read", self.read_us), ("connection: write", self.write_us)];
+        let calls = calls.map(|(name, Transaction { p50, p99 })| {
+            format!("{name:<32} {:>8.3} {:>8.3}\n", p50 / 1e3, p99 / 1e3)
+        });
+        rows + &calls.concat()
     }
 }
 

@@ -19,6 +19,7 @@
 
 #![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 
+mod allocator;
 mod batch;
 mod books;
 mod box_pipe;
@@ -40,6 +41,7 @@ mod silence;
 mod source_guard;
 mod switch;
 
+pub use allocator::keep_freed_memory;
 pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame, UnreadFrame};
 pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;

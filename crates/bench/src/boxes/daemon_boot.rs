@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use api::client::{Address, Client, ClientError, Credentials};
+use api::client::{Address, Client, Credentials};
 use api::{
     AddFlow, AddPort, Attachment, BoxName, CapturePoint, CaptureQuery, CreateBox, CreateService,
     CreateSwitch, Faces, FlowOutput, Limits, NameError, PortDriver, PortName, PortRequest, Sandbox,
@@ -26,8 +26,11 @@ use crate::statistics::{Times, milliseconds};
 use crate::temporary_folder::TemporaryFolder;
 
 /// The switch, and its port that receives the boxes' packets.
-const SWITCH: &str = "bench";
+pub(super) const SWITCH: &str = "bench";
 const SINK: &str = "sink";
+
+/// The socket in the daemon's folder.
+const SOCKET: &str = "socket";
 
 /// Offset of identifier and sequence number in the echo request.
 const ECHO_IDENTIFIER: usize = 14 + 20 + 4;
@@ -77,18 +80,21 @@ pub(crate) fn daemon_boot(
 /// A frame received at the sink: the number of its box, and its arrival time.
 pub(crate) type Arrival = (u32, Duration);
 
+/// The frames that are received at the sink.
+pub(crate) type Arrivals = Receiver<Arrival>;
+
 /// A daemon that ends when this is dropped.
 pub(crate) struct Daemon {
     child: Child,
     /// Removed after the daemon has ended: fields are dropped after [`Drop::drop`].
-    _folder: TemporaryFolder,
+    folder: TemporaryFolder,
     client: Client,
 }
 
 impl Daemon {
     pub(crate) fn start(program: &Path) -> Result<Self, MeasureError> {
         let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
-        let socket = folder.path().join("socket");
+        let socket = folder.path().join(SOCKET);
         let spawned = Command::new(program)
             .args(["daemon", "--until-input-ends", "--json", "--socket"])
             .arg(&socket)
@@ -102,7 +108,7 @@ impl Daemon {
         let mut line = String::new();
         let ready = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut line));
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
-        let daemon = Self { child, _folder: folder, client };
+        let daemon = Self { child, folder, client };
         match ready {
             Some(Ok(1..)) => Ok(daemon),
             Some(Err(error)) => Err(MeasureError::Daemon(error)),
@@ -111,7 +117,7 @@ impl Daemon {
     }
 
     /// Creates the switch and listens at its sink, where packets to unknown addresses go, or those that no other flow concerns.
-    pub(crate) fn prepare(&self, mode: SwitchMode) -> Result<Receiver<Arrival>, MeasureError> {
+    pub(crate) fn prepare(&self, mode: SwitchMode) -> Result<Arrivals, MeasureError> {
         let sink = AddPort {
             name: name::<PortName>(SINK)?,
             driver: PortDriver::Null {},
@@ -154,12 +160,27 @@ impl Daemon {
         Ok(arrivals)
     }
 
+    /// The connection to it.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The folder with its store.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The socket of its API.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.folder.path().join(SOCKET)
+    }
+
     /// Starts one box; returns the milliseconds to its first packet and to the daemon's reply.
-    fn boot(
+    pub(super) fn boot(
         &self,
         sandbox: Sandbox,
         number: u32,
-        arrivals: &Receiver<Arrival>,
+        arrivals: &Arrivals,
     ) -> Result<(f64, f64), MeasureError> {
         let request = CreateBox {
             sandbox,
@@ -179,7 +200,7 @@ impl Daemon {
         &self,
         sandbox: Sandbox,
         number: u32,
-        arrivals: &Receiver<Arrival>,
+        arrivals: &Arrivals,
     ) -> Result<(f64, f64), MeasureError> {
         let service = format!("service{number}");
         let request = CreateService {
@@ -202,13 +223,16 @@ impl Daemon {
         self.time(number, arrivals, |client| client.send(&operation::CREATE_SERVICE, &[], &request).map(drop))
     }
 
-    /// Makes a request whose box sends a packet with this number; returns the milliseconds to the packet and to the reply.
-    fn time(
+    /// Makes a request, or runs a command, whose box sends a packet with this number; returns the milliseconds to the packet and to the reply.
+    pub(super) fn time<E>(
         &self,
         number: u32,
-        arrivals: &Receiver<Arrival>,
-        request: impl FnOnce(&Client) -> Result<(), ClientError>,
-    ) -> Result<(f64, f64), MeasureError> {
+        arrivals: &Arrivals,
+        request: impl FnOnce(&Client) -> Result<(), E>,
+    ) -> Result<(f64, f64), MeasureError>
+    where
+        MeasureError: From<E>,
+    {
         let (clock, begin) =
             (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
         request(&self.client)?;
@@ -238,12 +262,12 @@ fn name<T: std::str::FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureE
 
 /// A firewall that is sent a single packet, whose echo request has the number of the box as identifier and sequence
 /// number. These are its last bytes, because the header check cuts off what follows the IP packet.
-fn configuration(number: u32) -> String {
+pub(super) fn configuration(number: u32) -> String {
     let (packet, _) = PACKET.split_at(ECHO_IDENTIFIER);
     let bytes =
         packet.iter().chain(&number.to_be_bytes()).map(|byte| format!("{byte:02x}")).collect::<String>();
     format!(
         "InfiniteSource(DATA \\<{bytes}>, LIMIT 1) -> CheckIPHeader(14) -> IPFilter({RULES}) -> ToDevice(0);\n\
-         FromDevice(0) -> Discard;"
+         FromDevice(0) -> seen :: Counter -> Discard;"
     )
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod boot;
 mod chain;
+mod create;
 mod daemon_boot;
 mod density;
 mod feed_port;
@@ -20,6 +21,7 @@ mod workload;
 
 pub use boot::{Boot, BootSteps, boot};
 pub use chain::{Chain, Interconnect, chain};
+pub use create::{Create, create};
 pub use daemon_boot::DaemonBoot;
 pub use density::{Density, density};
 pub use io::{Io, IoMode, io};

@@ -49,6 +49,14 @@ pub struct Transaction {
     pub p99: f64,
 }
 
+impl Transaction {
+    /// The medians of several runs.
+    pub(super) fn median(runs: &[Self]) -> Self {
+        let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
+        Self { p50: of(|run| run.p50), p99: of(|run| run.p99) }
+    }
+}
+
 /// Writes and reads a handler of a box that is idle in between, with values of each length.
 pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, MeasureError> {
     let mut sandbox = bed.run(Workload::Store, Slots::new(SLOTS)?, None)?;
@@ -63,7 +71,11 @@ pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, 
             writes.push(run(&mut sandbox, &write, plan)?);
             reads.push(run(&mut sandbox, &read, plan)?);
         }
-        rows.push(StateRow { size, write_us: median_of(&writes), read_us: median_of(&reads) });
+        rows.push(StateRow {
+            size,
+            write_us: Transaction::median(&writes),
+            read_us: Transaction::median(&reads),
+        });
     }
     let (write_us, read_us) = rows.first().map(|row| (row.write_us, row.read_us)).unwrap_or_default();
     Ok(State { write_us, read_us, rows })
@@ -72,9 +84,4 @@ pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, 
 fn run(sandbox: &mut Sandbox, request: &Request, plan: SamplePlan) -> Result<Transaction, MeasureError> {
     let times = plan.sample(PAUSE, || Ok(sandbox.call(request, REPLY_TIMEOUT).map(drop)?))?;
     Ok(Transaction { p50: percentile(&times, 50), p99: percentile(&times, 99) })
-}
-
-fn median_of(runs: &[Transaction]) -> Transaction {
-    let of = |figure: fn(&Transaction) -> f64| median(runs.iter().map(figure).collect());
-    Transaction { p50: of(|run| run.p50), p99: of(|run| run.p99) }
 }

@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         println!("click (Clickbox {}) {}", env!("CARGO_PKG_VERSION"), router::ROUTER_VERSION);
         return ExitCode::SUCCESS;
     }
+    switch::keep_freed_memory();
     environment::bind(&arguments.device);
     match Driver::prepare(arguments) {
         Ok(mut driver) => driver.drive(),

@@ -102,6 +102,7 @@ struct Row {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    switch::keep_freed_memory();
     environment::bind(&arguments.device);
     let (text, graph) = arguments.configuration.compile()?;
     let options = Options {

@@ -1,4 +1,4 @@
-//! `clickbox bench boot|memory|io|latency|chain|steering|ports|density|state|all`: measurements of boxes.
+//! `clickbox bench boot|create|memory|io|latency|chain|steering|ports|density|state|all`: measurements of boxes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,7 @@ const VALUES: [usize; 6] = [1, 64, 1024, 4096, 16_384, 65_536];
 #[derive(Subcommand)]
 pub(super) enum BoxBenchmark {
     Boot(BootArguments),
+    Create(CreateArguments),
     Io(IoArguments),
     Latency(LatencyArguments),
     Chain(ChainArguments),
@@ -87,6 +88,21 @@ enum InsideName {
 pub(super) struct BootArguments {
     /// Number of boxes, started one by one; all keep running.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measure how long a box takes from the command `create` to its first packet.
+///
+/// Boxes are attached to a switch, and their first packet is captured at another port of it. They are created alternately by
+/// the command, from its start, and by requests on an open connection. An fsync of the disk with the store is measured in
+/// between. Then a handler is read and written on the connection.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench create --sandbox process")]
+pub(super) struct CreateArguments {
+    /// Number of boxes that are created in each of the two ways; all keep running.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     count: u32,
     #[command(flatten)]
     common: Common,
@@ -289,6 +305,12 @@ impl BoxBenchmark {
                 let program = std::env::current_exe().map_err(BenchError::Program)?;
                 let count = arguments.count as usize;
                 common.print(&bench::boot(&common.bed()?, count, common.plan(), Some(&program))?);
+            }
+            BoxBenchmark::Create(arguments) => {
+                let common = &arguments.common;
+                let program = std::env::current_exe().map_err(BenchError::Program)?;
+                let count = arguments.count as usize;
+                common.print(&bench::create(&common.bed()?, &program, count, common.plan())?);
             }
             BoxBenchmark::Io(arguments) => arguments.measure()?,
             BoxBenchmark::Latency(arguments) => arguments.measure()?,
