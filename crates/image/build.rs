@@ -212,13 +212,25 @@ fn archive(root: &Path) -> io::Result<Vec<u8>> {
     for file in files {
         let path = file.strip_prefix(root).map_err(io::Error::other)?.to_string_lossy().into_owned();
         let contents = fs::read(&file)?;
+        let contents = without_tests(&contents);
         for length in [path.len(), contents.len()] {
             encoder.write_all(&u32::try_from(length).map_err(io::Error::other)?.to_le_bytes())?;
         }
         encoder.write_all(path.as_bytes())?;
-        encoder.write_all(&contents)?;
+        encoder.write_all(contents)?;
     }
     encoder.finish()
+}
+
+/// A source without the unit tests at its end, which a project of a function does not run.
+fn without_tests(source: &[u8]) -> &[u8] {
+    const START: &[u8] = b"\n#[cfg(test)]\nmod tests {\n";
+    const END: &[u8] = b"\n}\n";
+    let starts_at = |part: &[u8]| source.windows(part.len()).position(|window| window == part);
+    let Some(start) = starts_at(START) else { return source };
+    // Nothing but the module follows.
+    let ends = source[start..].windows(END.len()).filter(|window| *window == END).count();
+    if ends == 1 && source.ends_with(END) { &source[..=start] } else { source }
 }
 
 /// Finds the sources in a folder.

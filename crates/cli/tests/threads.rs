@@ -30,6 +30,85 @@ fn threads(process: u32) -> Vec<String> {
     names
 }
 
+/// A packet of each of 16 flows every few milliseconds, for the test of cores.
+fn flows() -> String {
+    let flow = |port: u32| {
+        format!(
+            "RatedSource(RATE 200, LENGTH 30) -> UDPIPEncap(10.0.0.1, {}, 10.0.0.2, 53)
+                -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> q;\n",
+            1024 + port
+        )
+    };
+    "q :: Queue(1000) -> ToDevice(0);\nFromDevice(0) -> Discard;\n".to_string()
+        + &(0..16).map(flow).collect::<String>()
+}
+
+/// Counts what its cores get; `limit` is different in another version.
+fn counter(limit: u32) -> String {
+    format!("FromDevice(0) -> c :: Counter -> q :: Queue({limit}) -> Unqueue -> d :: Discard;\n")
+}
+
+#[test]
+fn a_new_daemon_adopts_a_box_with_several_cores() {
+    for sandbox in ["process", "vm"] {
+        if sandbox == "vm" && !require(Capability::Kvm) {
+            continue;
+        }
+        let planes = Planes::new(&format!("cores-{sandbox}"));
+        let mut daemon = planes.start();
+        planes.check(&["switch", "create", "lan"], 0, &[]);
+        let text = planes.file("counter.click", &counter(50));
+        let attach = "lan,mac=02:00:00:00:00:02";
+        let create = ["create", "nf", &text, "--sandbox", sandbox, "--cores", "2", "--attach", attach];
+        planes.check(&create, 0, &["nf runs"]);
+        let source = planes.file("flows.click", &flows());
+        let attach = "lan,mac=02:00:00:00:00:01";
+        planes.check(
+            &["create", "source", &source, "--sandbox", "process", "--attach", attach],
+            0,
+            &["source runs"],
+        );
+        let of_cores = || [0, 1].map(|core| planes.number(&format!("nf/shard{core}/c.count")));
+        until("packets at both cores", || of_cores().iter().all(|count| *count > 0));
+        let fabric = planes.fabric().expect("a fabric");
+        for (round, is_killed) in [true, false].into_iter().enumerate() {
+            let before = of_cores();
+            if is_killed {
+                let process = Pid::from_raw(daemon.id().cast_signed()).expect("a process");
+                kill_process(process, Signal::KILL).expect("a signal");
+            } else {
+                planes.check(&["daemon", "stop"], 0, &["2 boxes go on"]);
+            }
+            daemon.wait().expect("an end");
+            daemon = planes.start();
+            assert_eq!(planes.fabric(), Some(fabric));
+            let after = of_cores();
+            assert!(after[0] > before[0] && after[1] > before[1], "{before:?} {after:?}");
+            // The new daemon reads, writes and swaps in all cores, and a sum is that of both.
+            let sum = planes.number("nf/c.count");
+            assert!(sum >= after[0] + after[1], "{sum} {after:?}");
+            let limit = 60 + u32::try_from(round).expect("a number");
+            let other = planes.file("other.click", &counter(limit));
+            planes.check(&["reload", "nf", &other], 0, &[]);
+            for core in [0, 1] {
+                assert_eq!(planes.number(&format!("nf/shard{core}/q.capacity")), u64::from(limit));
+            }
+            until("packets after the swap", || {
+                let now = of_cores();
+                now[0] > after[0] && now[1] > after[1]
+            });
+            planes.check(&["write", "nf/q.capacity", "77"], 0, &[]);
+            for core in [0, 1] {
+                assert_eq!(planes.number(&format!("nf/shard{core}/q.capacity")), 77);
+            }
+        }
+        planes.check(&["ps"], 0, &[&format!("{sandbox} x2")]);
+        assert!(!planes.check(&["events"], 0, &[]).contains("crashed"));
+        planes.check(&["daemon", "stop", "--all"], 0, &[]);
+        daemon.wait().expect("an end");
+    }
+}
+
 #[test]
 fn a_daemon_runs_switches_in_several_threads() {
     for sandbox in ["process", "vm"] {

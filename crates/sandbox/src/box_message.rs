@@ -16,6 +16,12 @@ impl BoxMessage {
         Self(String::from_utf8_lossy(kept).into())
     }
 
+    /// The text after words of the host, which say what it is about.
+    #[must_use]
+    pub fn introduced(&self, words: &str) -> Self {
+        Self(format!("{words}: {}", self.0).into())
+    }
+
     /// The text as the box sent it. It must be escaped before it is displayed.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -40,5 +46,6 @@ mod tests {
         assert_eq!(BoxMessage::new(&vec![b'a'; MAX_BOX_MESSAGE]).as_str().len(), MAX_BOX_MESSAGE);
         let cut = BoxMessage::new("é".repeat(MAX_BOX_MESSAGE).as_bytes());
         assert_eq!(cut.as_str().chars().count(), MAX_BOX_MESSAGE / 2);
+        assert_eq!(BoxMessage::new(b"full\n").introduced("core 1").to_string(), "core 1: full\\n");
     }
 }

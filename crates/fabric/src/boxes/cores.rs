@@ -29,12 +29,28 @@ pub(super) fn call(cores: &mut [Sandbox], request: &Request, time: Duration) -> 
         }
         // What the first core refuses, the others are not asked.
         _ => {
-            let (first, others) = cores.split_first_mut().ok_or(CallError::Ended)?;
-            let reply = first.call(request, left(until))?;
-            let more = each(others, until, |_| request.clone())?;
-            // Of refused writes, one report is enough.
-            Ok(std::iter::once(reply).chain(more).find(|reply| !reply.is_empty()).unwrap_or_default())
+            let mut kept = Vec::new();
+            for (number, core) in cores.iter_mut().enumerate() {
+                let result = core.call(request, left(until));
+                let reply =
+                    if number == 0 { result } else { result.map_err(|error| partial(number, error)) }?;
+                // Of refused writes, one report is enough.
+                if kept.is_empty() {
+                    kept = reply;
+                }
+            }
+            Ok(kept)
         }
+    }
+}
+
+/// The error of a request that cores before this one have executed. No core can take back a write.
+fn partial(number: usize, error: CallError) -> CallError {
+    let words = format!("core {number} refused, after all cores before it have done it");
+    match error {
+        CallError::Refused(reason) => CallError::Refused(reason.introduced(&words)),
+        CallError::Missing(reason) => CallError::Refused(reason.introduced(&words)),
+        error => error,
     }
 }
 
