@@ -2,8 +2,9 @@
 
 use crate::compilation::Compilation;
 use crate::options::Options;
-use crate::steps::{complete, pause};
+use crate::steps::{Computation, complete, pause};
 use crate::{Diagnostic, Graph, Location, Severity, binary, expand, lower};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The result of a compilation.
@@ -36,7 +37,13 @@ pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
 
 /// Compiles a configuration like [`compile`], in steps: it pauses after each statement, element and connection outside of
 /// compounds, and after each pass over the text.
-pub async fn compile_in_steps(text: &str, options: &Options<'_>) -> Compiled {
+///
+/// The computation is made here, so that its code is generated once, with the optimisation of this crate.
+pub fn compile_in_steps<'a>(text: &'a str, options: &'a Options<'_>) -> Computation<'a, Compiled> {
+    Box::pin(compute(text, options))
+}
+
+async fn compute(text: &str, options: &Options<'_>) -> Compiled {
     if let Some(refusal) = binary::refusal(text, options.file) {
         let (graph, diagnostics) = (Graph::default(), alloc::vec![refusal]);
         return Compiled {

@@ -272,9 +272,6 @@ impl Expansion<'_, '_> {
 
     /// Writes elements and connections to the graph, in Click's order.
     async fn finish(mut self) {
-        while self.names.pop_first().is_some() {
-            pause().await;
-        }
         if self.compilation.budget.is_empty() && !self.full {
             let message = "configuration text too long after variables are replaced";
             self.compilation

@@ -9,8 +9,11 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
+/// A computation.
+pub type Computation<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// A computation in steps.
-pub struct Steps<T>(Pin<Box<dyn Future<Output = T>>>);
+pub struct Steps<T>(Computation<'static, T>);
 
 impl<T> Steps<T> {
     /// A computation that has not begun.

@@ -2,6 +2,7 @@
 
 use crate::context::BoxContext;
 use crate::environment::BoxEnvironment;
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -97,7 +98,7 @@ impl Configuration {
     pub(crate) fn begin_swap(&self, context: &Rc<BoxContext>, text: &str) -> Swap {
         let (context, name, copy) = (context.clone(), self.name.clone(), text.to_string());
         let compile = async move { compile_in_steps(&context, file(&name), &copy).await };
-        self.router.begin_swap(compile, text.to_string())
+        self.router.begin_swap(Box::pin(compile), text.to_string())
     }
 
     /// Continues to replace the text. Returns the warnings when the new one runs.

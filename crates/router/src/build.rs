@@ -57,7 +57,7 @@ impl RouterState {
         let Parts { registry, environment, options, pool } = parts;
         let mut problems = registry.name_classes(&mut graph);
         let mut errors = Vec::new();
-        let hookup = hook_up(&graph, &registry, &mut errors).await;
+        let hookup = hook_up(&graph, &registry, &mut errors);
         if let Some(hookup) = &hookup {
             sharding::check(&graph, hookup, &options, &mut errors);
         }
@@ -68,7 +68,7 @@ impl RouterState {
         };
         pause().await;
         environment.prepare();
-        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup).await;
+        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
         state.configure(&mut problems, in_steps).await;
         if !has_errors(&problems) {
             return Ok((state, problems));
@@ -86,7 +86,7 @@ impl RouterState {
         if has_errors(&problems) { Err(problems) } else { Ok((self, problems)) }
     }
 
-    pub(crate) async fn assemble(
+    pub(crate) fn assemble(
         graph: Graph,
         registry: Registry,
         environment: Rc<dyn Environment>,
@@ -99,9 +99,7 @@ impl RouterState {
         // The sequences of shards differ.
         let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
         let mut order = order::analyse(&hookup);
-        pause().await;
         let joins = join::find(&hookup, &mut order);
-        pause().await;
         let paces = pace::find(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
@@ -111,7 +109,6 @@ impl RouterState {
         for (index, ((element, class), ((inputs, outputs), groups))) in
             graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
         {
-            pause().await;
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();

@@ -119,7 +119,7 @@ fn check_graph(
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;
     }
-    let mut state = complete(RouterState::assemble(graph, registry, environment, options, None, hookup));
+    let mut state = RouterState::assemble(graph, registry, environment, options, None, hookup);
     problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems
 }

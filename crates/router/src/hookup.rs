@@ -5,7 +5,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use click_lang::steps::pause;
 use click_lang::{Diagnostic, Graph};
 use element::{Class, UNKNOWN_CLASS};
 
@@ -34,26 +33,19 @@ pub(crate) struct PortLinks {
     pub(crate) peers: Vec<PortRef>,
 }
 
-/// Checks the graph and resolves its ports, one after the other in steps. Stops with `None` after the first step with an error, to avoid
+/// Checks the graph step by step and resolves its ports. Stops with `None` after the first step with an error, to avoid
 /// follow-up errors.
-pub(crate) async fn hook_up(
-    graph: &Graph,
-    registry: &Registry,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Hookup> {
+pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
     if !problems.is_empty() {
         return None;
     }
-    pause().await;
     let counts = count_ports(graph, &classes, problems);
     if !problems.is_empty() {
         return None;
     }
-    pause().await;
     let hookup = resolve(graph, classes, &counts, problems);
-    pause().await;
     if problems.is_empty() {
         check_use(graph, &hookup, problems);
     }

@@ -7,7 +7,6 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::future::Future;
 
 use click_lang::{Compiled, Diagnostic};
 use element::HandlerError;
@@ -17,7 +16,7 @@ use crate::diagnostics::error;
 use crate::options::Options;
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
-use click_lang::steps::{Steps, complete};
+use click_lang::steps::{Computation, Steps, complete};
 
 impl RouterState {
     /// What a second router is made with, so that it can take over: the same packet pool. `source` is its configuration text.
@@ -145,7 +144,7 @@ impl Router {
     /// Begins to replace the configuration by the one that `compile` compiles in steps, whose text is `source`, and to carry
     /// state over. [`continue_swap`](Self::continue_swap) must be called between turns until it returns a result; until then
     /// the old configuration runs. On failure it continues.
-    pub fn begin_swap(&self, compile: impl Future<Output = Compiled> + 'static, source: String) -> Swap {
+    pub fn begin_swap(&self, compile: Computation<'static, Compiled>, source: String) -> Swap {
         let parts = self.state.successor_parts(source);
         let steps = Steps::new(async move {
             let compiled = compile.await;

@@ -29,12 +29,7 @@ pub(crate) async fn lower(compilation: &mut Compilation<'_>, text: &str) -> Comp
     let name = lowering.compilation.options.file;
     lowering.text(name, text).await;
     match lowering.levels.pop() {
-        Some(mut level) => {
-            while level.names.pop_first().is_some() {
-                pause().await;
-            }
-            level.compound
-        }
+        Some(level) => level.compound,
         None => Level::new(Rc::from(""), SourceSpan::default(), 0).compound,
     }
 }
