@@ -1,6 +1,7 @@
 //! Elements that route packets by longest-prefix match.
 
 mod arguments;
+mod changes;
 mod commands;
 mod directiplookup;
 mod forward;

@@ -5,14 +5,12 @@ use element::prelude::*;
 use element::{LongWork, text};
 
 use super::arguments::Filling;
-use super::commands::LongControl;
+use super::changes::{LongControl, ROUTES_A_STEP};
 use super::forward::Ip4Forwarder;
 use lookup::RouteStore;
 
 /// Bytes of a configuration or of commands from which on they are processed in steps.
 const MIN_LONG_TEXT: usize = 512;
-/// Routes that are stored in a step. Each takes about a microsecond.
-pub(super) const ROUTES_A_STEP: usize = 16;
 
 /// The arguments of one class, which select its table and handlers.
 pub trait RouteTableClass: Args + 'static {
@@ -100,9 +98,12 @@ impl<K: RouteTableClass> LongWork for RouteTable<K> {
 
     fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
         let Some(Work::Control(mut control)) = self.work.take() else { return Some(Ok(())) };
-        let result = control.step(self, cx);
+        let result = control.step(&mut self.store, cx);
         match result {
-            Some(_) => self.store.apply_updates(),
+            Some(_) => {
+                self.store.apply_updates();
+                self.is_edited |= matches!(result, Some(Ok(())));
+            }
             None => self.work = Some(Work::Control(control)),
         }
         result
