@@ -1,7 +1,7 @@
 //! The memory allocator of this process.
 
 /// The largest value of an allocator's setting.
-const MOST: libc::c_int = libc::c_int::MAX;
+const MAX_SIZE: libc::c_int = libc::c_int::MAX;
 /// Bytes from which on memory is mapped for one allocation: the most that the allocator accepts.
 const MAPPED: libc::c_int = 32 << 20;
 
@@ -13,7 +13,7 @@ const MAPPED: libc::c_int = 32 << 20;
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     for (setting, value) in
-        [(libc::M_MXFAST, 0), (libc::M_TRIM_THRESHOLD, MOST), (libc::M_MMAP_THRESHOLD, MAPPED)]
+        [(libc::M_MXFAST, 0), (libc::M_TRIM_THRESHOLD, MAX_SIZE), (libc::M_MMAP_THRESHOLD, MAPPED)]
     {
         // SAFETY: it reads and writes no memory of this program, and the caller has no other threads. A setting that is
         // refused leaves the default.

@@ -42,7 +42,7 @@ pub struct Create {
     pub fsync_ms: Times,
 }
 
-/// Creates `count` boxes with a daemon of its own, `program daemon`, by the command and by requests alternately.
+/// Starts a daemon, `program daemon`, and creates `count` boxes by the command and as many by requests, in turns.
 pub fn create(bed: &TestBed, program: &Path, count: usize, plan: SamplePlan) -> Result<Create, MeasureError> {
     let (sandbox, option) = match bed.platform() {
         PlatformKind::Vm => (Sandbox::Vm, "vm"),

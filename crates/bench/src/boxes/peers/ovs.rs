@@ -32,7 +32,7 @@ const SINK: usize = 2;
 /// Queues of a function's ports. The switch has a queue to send for its first thread, and one for that which moves packets.
 const QUEUES: usize = 2;
 
-/// A switch of its own, in a folder with its sockets and its database. Processes end before the folder goes.
+/// A running switch, with its sockets and its database in a folder. Processes end before the folder goes.
 struct Switch<'a> {
     folder: &'a Path,
     _processes: [Process; 2],
