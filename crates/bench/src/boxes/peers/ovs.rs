@@ -65,7 +65,10 @@ impl<'a> Switch<'a> {
         )?;
         let mut switch = Command::new(program);
         switch.args([database, "--no-chdir", "--pidfile=switch.pid"]);
-        let switch = Process::start("ovs-vswitchd", of_switch(folder, &mut switch), folder, "switch.log")?;
+        let mut switch =
+            Process::start("ovs-vswitchd", of_switch(folder, &mut switch), folder, "switch.log")?;
+        let is_there = || folder.join("switch.pid").exists();
+        switch.until("ovs-vswitchd to start", START_TIMEOUT, |_| is_there().then_some(()))?;
         Ok(Self { folder, _processes: [server, switch] })
     }
 
