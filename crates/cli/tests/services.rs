@@ -70,10 +70,22 @@ fn a_user_chains_services() {
     );
     daemon.check(&["reload", "ids-2", &path], 6, &["clickbox service reload ids FILE"]);
 
-    let web =
-        ["chain", "create", "web", "fw", "ids", "--from", "lan.source.0", "--to", "sink.0", "--both-ways"];
+    let web = [
+        "chain",
+        "create",
+        "web",
+        "fw",
+        "ids",
+        "--from",
+        "lan.source.0",
+        "--to",
+        "lan.sink.0",
+        "--both-ways",
+    ];
     daemon.check(&web, 0, &["web at switch lan: source.0 <-> fw <-> ids <-> sink.0"]);
     daemon.check(&["chain", "create", "x", "fv", "--to", "sink.0"], 4, &["there is no service fv"]);
+    let two = ["chain", "create", "x", "fw", "--switch", "wan", "--to", "lan.sink.0"];
+    daemon.check(&two, 2, &["a chain belongs to one switch, not to wan and lan", "--driver pipe"]);
     daemon.check(&["service", "rm", "ids"], 6, &["used by chain lan/web", "--force"]);
     daemon.check(&["service", "show", "idx"], 4, &["did you mean ids?"]);
     daemon.check(&["show", "chain/wob"], 4, &["there is no chain wob", "did you mean web?"]);

@@ -21,6 +21,8 @@ pub(crate) enum ChoiceError {
     },
     /// Several switches have a chain of this name.
     SeveralChains(ChainName, Vec<SwitchName>),
+    /// Ports of different switches are named for one chain.
+    DifferentSwitches(SwitchName, SwitchName),
 }
 
 fn listed(names: &[SwitchName]) -> String {
@@ -37,6 +39,9 @@ impl fmt::Display for ChoiceError {
             Self::NoChain { name, .. } => write!(f, "there is no chain {name}"),
             Self::SeveralChains(name, switches) => {
                 write!(f, "several switches have a chain {name}: {}", listed(switches))
+            }
+            Self::DifferentSwitches(one, other) => {
+                write!(f, "a chain belongs to one switch, not to {one} and {other}")
             }
         }
     }

@@ -75,6 +75,10 @@ fn of_choice(error: &ChoiceError) -> Option<String> {
             "create one with `clickbox switch create NAME --mode steering`".into()
         }
         ChoiceError::SeveralSwitches(_) | ChoiceError::SeveralChains(..) => "choose one with --switch".into(),
+        ChoiceError::DifferentSwitches(..) => {
+            "join two switches with a port: `clickbox port add SWITCH PORT --driver pipe --to SWITCH/PORT`"
+                .into()
+        }
         ChoiceError::NoChain { similar: Some(similar), .. } => format!("did you mean {similar}?"),
         ChoiceError::NoChain { similar: None, .. } => "`clickbox chain ls` lists the chains".into(),
     })

@@ -81,6 +81,18 @@ pub(crate) fn split_port(
     }
 }
 
+/// The switch that is named one or more times, if any is.
+pub(crate) fn same_switch(
+    named: impl IntoIterator<Item = Option<SwitchName>>,
+) -> Result<Option<SwitchName>, ChoiceError> {
+    let mut named = named.into_iter().flatten();
+    let first = named.next();
+    match named.find(|other| first.as_ref() != Some(other)).zip(first.clone()) {
+        Some((other, first)) => Err(ChoiceError::DifferentSwitches(first, other)),
+        None => Ok(first),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +107,16 @@ mod tests {
         assert_eq!(only_switch(Vec::new()), Err(ChoiceError::NoSteeringSwitch));
         let two = names(&["lan", "wan"]);
         assert_eq!(only_switch(two.clone()), Err(ChoiceError::SeveralSwitches(two)));
+    }
+
+    #[test]
+    fn a_switch_may_be_named_several_times() {
+        let name = |text: &str| Some(text.parse::<SwitchName>().expect("a name"));
+        assert_eq!(same_switch([None, None]), Ok(None));
+        assert_eq!(same_switch([None, name("lan"), name("lan")]), Ok(name("lan")));
+        let different =
+            ChoiceError::DifferentSwitches("lan".parse().expect("a name"), "wan".parse().expect("a name"));
+        assert_eq!(same_switch([name("lan"), None, name("wan")]), Err(different));
     }
 
     #[test]

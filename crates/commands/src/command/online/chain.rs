@@ -65,13 +65,13 @@ struct Create {
     /// Port whose packets take the chain, as PORT or SWITCH.PORT.
     #[arg(long, value_name = "[SWITCH.]PORT", add = ArgValueCompleter::new(online::ports))]
     from: Option<String>,
-    /// Port that packets leave through.
-    #[arg(long, value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
-    to: PortName,
+    /// Port that packets leave through, as PORT or SWITCH.PORT.
+    #[arg(long, value_name = "[SWITCH.]PORT", add = ArgValueCompleter::new(online::ports))]
+    to: String,
     /// Packets from the port of --to pass the chain in reverse, and leave through the port of --from.
     #[arg(long, requires = "from")]
     both_ways: bool,
-    /// Switch of the chain. Default: that of --from, or the only steering switch.
+    /// Switch of the chain. Default: that of --from or --to, or the only steering switch.
     #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     switch: Option<SwitchName>,
     /// Print JSON: the chain.
@@ -240,19 +240,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The definition of a new chain. Its switch is the one that is named, that of the port it starts at, or the only one.
+/// The definition of a new chain. Its switch is the one that is named, also in front of a port, or the only one.
 fn wanted(client: &Client, create: &Create) -> Result<CreateChain, CommandError> {
     let switches = online::steering_switches(client)?;
-    let start = create.from.as_ref().map(|text| online::split_port(text, &switches)).transpose();
-    let (of_port, from) =
-        start.map_err(CommandError::UserName)?.map_or((None, None), |(switch, port)| (switch, Some(port)));
-    let switch = create.switch.clone().or(of_port);
+    let split = |text: &String| online::split_port(text, &switches).map_err(CommandError::UserName);
+    let (of_start, from) = match &create.from {
+        Some(text) => split(text).map(|(switch, port)| (switch, Some(port)))?,
+        None => (None, None),
+    };
+    let (of_end, to) = split(&create.to)?;
+    let switch = online::same_switch([create.switch.clone(), of_start, of_end])?;
     Ok(CreateChain {
         name: create.name.clone(),
         switch: online::chosen_switch(client, switch.as_ref())?,
         services: create.services.clone(),
         from,
-        to: create.to.clone(),
+        to,
         both_ways: create.both_ways,
     })
 }
