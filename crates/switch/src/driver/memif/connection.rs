@@ -120,7 +120,8 @@ impl Handshake {
         for _ in 0..MESSAGES {
             // A server takes descriptors from clients that know the secret.
             let discarder = Some(&self.discarder).filter(|_| self.is_server && self.has_begun);
-            let Some((message, descriptor)) = wire::receive(&self.socket, discarder)? else { break };
+            let received = wire::receive(&self.socket, discarder).map_err(|error| self.explained(error))?;
+            let Some((message, descriptor)) = received else { break };
             let rings = match self.is_server {
                 true => self.answer_client(message, descriptor, settings)?,
                 false => self.answer_server(message, settings)?,
@@ -130,6 +131,15 @@ impl Handshake {
             }
         }
         Ok(None)
+    }
+
+    /// Why a server left. Some offer more rings than they take, and leave without a word when they are given them.
+    fn explained(&self, error: MemifError) -> MemifError {
+        let rings = self.from_client.iter().flatten().count().max(self.to_client.iter().flatten().count());
+        match error {
+            MemifError::Closed if !self.is_server && rings > 1 => MemifError::Rings(rings),
+            error => error,
+        }
     }
 
     fn answer_client(
@@ -316,7 +326,7 @@ pub(super) fn hear(socket: &OwnedFd) -> Result<(), MemifError> {
 
 /// Ends a connection. A peer that does not read its messages does not get the reason.
 pub(super) fn refuse(socket: &OwnedFd, why: &MemifError) {
-    if !matches!(why, MemifError::Closed | MemifError::Disconnected(_)) {
+    if !matches!(why, MemifError::Closed | MemifError::Rings(_) | MemifError::Disconnected(_)) {
         let _ = wire::send(socket, &Message::Disconnect(why.to_string()), None);
     }
 }
