@@ -28,6 +28,6 @@ pub use ip4::Ip4Table;
 pub use ip6::Ip6Table;
 pub use linear::LinearRoutes;
 pub use prefix::{Address, Prefix};
-pub use route::{Lookup, NextHop, Route, RouteError, RouteStore};
+pub use route::{Lookup, NextHop, Route, RouteError, RouteStore, StepwiseTable};
 pub use routes::{Ip4Routes, Routes};
 pub use trie::{Entry, MAX_HOP, NO_HOP, NextHopTooLarge, PrefixTable};

@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 
 use packet::Ip4Prefix;
 
-use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore};
+use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore, StepwiseTable};
 use crate::routes::trie_prefix;
 use crate::slots::{Reuse, Slots};
 use crate::{Entry, NO_HOP, PrefixTable};
@@ -21,14 +21,34 @@ pub struct LinearRoutes {
     table: PrefixTable<u32>,
     /// The slots of the routes with non-contiguous masks.
     scattered: BTreeMap<Ip4Prefix, u32>,
+    /// While changes are deferred: what lookups still see.
+    before: Option<Before>,
+    /// What lookups have stopped to see, to be freed in steps.
+    forgotten: BTreeMap<u32, Option<Route>>,
 }
+
+/// What was before the deferred changes.
+struct Before {
+    /// The slots that have changed.
+    slots: BTreeMap<u32, Option<Route>>,
+    is_scattered: bool,
+}
+
+/// Changed slots that are freed in a step.
+const SLOTS_A_STEP: usize = 128;
 
 /// The route that free slots look like in Click; it must precede them to be found.
 const ZERO: Ip4Prefix = Ip4Prefix::host(Ipv4Addr::UNSPECIFIED);
 
 impl Default for LinearRoutes {
     fn default() -> Self {
-        Self { slots: Slots::new(Reuse::Lowest), table: PrefixTable::new(), scattered: BTreeMap::new() }
+        Self {
+            slots: Slots::new(Reuse::Lowest),
+            table: PrefixTable::new(),
+            scattered: BTreeMap::new(),
+            before: None,
+            forgotten: BTreeMap::new(),
+        }
     }
 }
 
@@ -41,13 +61,35 @@ impl LinearRoutes {
         }
     }
 
+    /// Whether lookups see routes with non-contiguous masks.
+    fn is_scattered(&self) -> bool {
+        self.before.as_ref().map_or(!self.scattered.is_empty(), |before| before.is_scattered)
+    }
+
+    /// The route in a slot, as lookups see it.
+    #[inline]
+    fn seen(&self, slot: u32) -> Option<&Route> {
+        match self.before.as_ref().and_then(|before| before.slots.get(&slot)) {
+            Some(before) => before.as_ref(),
+            None => self.slots.get(slot),
+        }
+    }
+
+    /// Keeps what lookups see in a slot that changes.
+    fn keep(&mut self, slot: u32, route: Option<Route>) {
+        if let Some(before) = &mut self.before {
+            before.slots.entry(slot).or_insert(route);
+        }
+    }
+
     /// The slot of the best route for an address.
     fn best(&self, address: Ipv4Addr) -> Option<u32> {
-        if self.scattered.is_empty() {
+        if !self.is_scattered() {
             return self.table.lookup(address.to_bits());
         }
         let mut best: Option<(u32, u32)> = None;
-        for (slot, route) in self.slots.iter().filter(|(_, route)| route.prefix.contains(address)) {
+        let seen = (0..self.slots.end()).filter_map(|slot| Some((slot, self.seen(slot)?)));
+        for (slot, route) in seen.filter(|(_, route)| route.prefix.contains(address)) {
             let mask = route.prefix.mask.to_bits();
             if best.is_none_or(|(_, best)| mask & best == best) {
                 best = Some((slot, mask));
@@ -58,6 +100,7 @@ impl LinearRoutes {
 
     fn add(&mut self, route: Route) -> Result<(), RouteError> {
         let slot = self.slots.add(route);
+        self.keep(slot, None);
         match trie_prefix(route.prefix) {
             Some(prefix) => {
                 let added = self.table.insert(prefix, Entry { hop: slot, tag: 0 });
@@ -72,6 +115,7 @@ impl LinearRoutes {
 
     fn take(&mut self, slot: u32) -> Option<Route> {
         let route = self.slots.remove(slot)?;
+        self.keep(slot, Some(route));
         match trie_prefix(route.prefix) {
             Some(prefix) => drop(self.table.remove(prefix)),
             None => drop(self.scattered.remove(&route.prefix)),
@@ -82,7 +126,7 @@ impl LinearRoutes {
 
 impl Lookup<u32> for LinearRoutes {
     fn lookup_batch(&mut self, addresses: &[u32], hops: &mut [u32]) {
-        if self.scattered.is_empty() {
+        if !self.is_scattered() {
             return self.table.lookup_batch(addresses, hops);
         }
         for (&address, hop) in addresses.iter().zip(hops) {
@@ -92,7 +136,7 @@ impl Lookup<u32> for LinearRoutes {
 
     #[inline]
     fn hop(&self, number: u32) -> Option<NextHop<u32>> {
-        self.slots.get(number)?.hop()
+        self.seen(number)?.hop()
     }
 }
 
@@ -103,11 +147,10 @@ impl RouteStore for LinearRoutes {
 
     fn set(&mut self, route: Route) -> Result<Option<Route>, RouteError> {
         route.hop().ok_or(RouteError::Port)?;
-        let known = self.find(route.prefix).and_then(|slot| self.slots.get_mut(slot));
-        match known {
-            Some(known) => Ok(Some(core::mem::replace(known, route))),
-            None => self.add(route).map(|()| None),
-        }
+        let Some(slot) = self.find(route.prefix) else { return self.add(route).map(|()| None) };
+        let old = self.slots.get_mut(slot).map(|known| core::mem::replace(known, route));
+        self.keep(slot, old);
+        Ok(old)
     }
 
     fn remove(&mut self, prefix: Ip4Prefix) -> Option<Route> {
@@ -131,15 +174,38 @@ impl RouteStore for LinearRoutes {
     }
 
     fn clear(&mut self) {
+        let is_deferring = self.table.is_deferring();
         *self = Self::default();
+        if is_deferring {
+            self.defer_updates();
+        }
     }
+}
 
+impl StepwiseTable for LinearRoutes {
     fn defer_updates(&mut self) {
         self.table.defer_updates();
+        let is_scattered = self.is_scattered();
+        self.before.get_or_insert_with(|| Before { slots: BTreeMap::new(), is_scattered });
     }
 
     fn apply_updates(&mut self) {
         self.table.apply_updates();
+        self.before = None;
+    }
+
+    fn apply_some_updates(&mut self) -> bool {
+        if !self.table.apply_some_updates() {
+            return false;
+        }
+        if let Some(before) = self.before.take() {
+            self.forgotten = before.slots;
+        }
+        (0..SLOTS_A_STEP).any(|_| self.forgotten.pop_first().is_none())
+    }
+
+    fn free_some(&mut self) -> bool {
+        self.table.free_some()
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) const CHILD: u32 = 1 << 31;
 /// Number of value block sizes: 1, 2, 4 ... 256.
 const CLASSES: usize = 9;
 
+/// Bytes of a list that are copied in a step, which takes some microseconds.
+const COPIED_BYTES: usize = 1 << 15;
+
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Node {
@@ -162,6 +165,24 @@ impl Nodes {
         self.nodes[node as usize] = Node { starts, before, first, class, base: old.base };
     }
 
+    /// Begins to copy these nodes. The copy is of no use before it is complete.
+    pub(crate) fn begin_copy(&self) -> Self {
+        Self {
+            nodes: Vec::with_capacity(self.nodes.capacity()),
+            free_nodes: Vec::new(),
+            values: Vec::with_capacity(self.values.capacity()),
+            free_values: Default::default(),
+        }
+    }
+
+    /// Copies some more of nodes that have not changed. Returns whether the copy is complete.
+    pub(crate) fn copy_some(&mut self, from: &Self) -> bool {
+        copy_some(&mut self.nodes, &from.nodes)
+            && copy_some(&mut self.free_nodes, &from.free_nodes)
+            && copy_some(&mut self.values, &from.values)
+            && self.free_values.iter_mut().zip(&from.free_values).all(|(to, from)| copy_some(to, from))
+    }
+
     /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>() + self.values.capacity() * size_of::<u32>()
@@ -174,6 +195,14 @@ impl Nodes {
             first as u32
         })
     }
+}
+
+/// Appends to a list some more of what it does not have of another. Returns whether it has all.
+pub(crate) fn copy_some<T: Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
+    let left = from.get(to.len()..).unwrap_or_default();
+    let count = left.len().min(COPIED_BYTES / size_of::<T>());
+    to.extend_from_slice(left.get(..count).unwrap_or_default());
+    count == left.len()
 }
 
 #[cfg(test)]

@@ -100,8 +100,24 @@ pub trait Lookup<A> {
     fn hop(&self, number: u32) -> Option<NextHop<A>>;
 }
 
+/// A table that is filled, changed and freed in steps.
+pub trait StepwiseTable {
+    /// Defers changes until they are applied: lookups don't see them, and bulk changes cost less.
+    fn defer_updates(&mut self);
+
+    /// Applies the deferred changes.
+    fn apply_updates(&mut self);
+
+    /// Performs a step of applying the deferred changes. Returns whether it was the last. Until then lookups see none of
+    /// them, and further changes are deferred too.
+    fn apply_some_updates(&mut self) -> bool;
+
+    /// Frees some of the memory of a table that is no longer used. Returns whether nothing large is left.
+    fn free_some(&mut self) -> bool;
+}
+
 /// A table of IPv4 routes.
-pub trait RouteStore: Lookup<u32> {
+pub trait RouteStore: Lookup<u32> + StepwiseTable {
     /// The route of exactly this prefix.
     fn get(&self, prefix: Ip4Prefix) -> Option<Route>;
 
@@ -119,10 +135,4 @@ pub trait RouteStore: Lookup<u32> {
 
     /// Removes all routes.
     fn clear(&mut self);
-
-    /// Defers changes until `apply_updates`: lookups don't see them, and bulk changes cost less.
-    fn defer_updates(&mut self);
-
-    /// Applies the deferred changes.
-    fn apply_updates(&mut self);
 }

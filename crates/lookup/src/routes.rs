@@ -6,9 +6,12 @@ use core::net::Ipv4Addr;
 
 use packet::Ip4Prefix;
 
-use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore};
+use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore, StepwiseTable};
 use crate::slots::{Reuse, Slots};
 use crate::{Address, Entry, MAX_HOP, NextHopTooLarge, Prefix, PrefixTable};
+
+/// Unused hops that are removed in a step.
+const HOPS_A_STEP: usize = 32;
 
 /// Routes to any number of hops. Each distinct hop is stored once, so that the hops stay in the cache.
 pub struct Routes<A> {
@@ -16,6 +19,8 @@ pub struct Routes<A> {
     hops: Slots<(NextHop<A>, u32)>,
     numbers: BTreeMap<NextHop<A>, u32>,
     order: Order<A>,
+    /// Hops that lost their last route while changes are deferred, so that lookups may still find them.
+    unused: Vec<u32>,
 }
 
 /// Numbers the routes; the numbers give the display order.
@@ -78,7 +83,13 @@ impl<A: Address> Routes<A> {
     }
 
     fn ordered(order: Order<A>) -> Self {
-        Self { table: PrefixTable::new(), hops: Slots::new(Reuse::Latest), numbers: BTreeMap::new(), order }
+        Self {
+            table: PrefixTable::new(),
+            hops: Slots::new(Reuse::Latest),
+            numbers: BTreeMap::new(),
+            order,
+            unused: Vec::new(),
+        }
     }
 
     /// Number of routes.
@@ -121,13 +132,17 @@ impl<A: Address> Routes<A> {
         self.release(old.hop)
     }
 
-    /// Removes all routes.
+    /// Removes all routes, also those that lookups see while changes are deferred.
     pub fn clear(&mut self) {
         let order = match &self.order {
             Order::Slots { slots, moves } => Order::Slots { slots: slots.emptied(), moves: *moves },
             Order::Age(_) => Order::Age(0),
         };
+        let is_deferring = self.table.is_deferring();
         *self = Self::ordered(order);
+        if is_deferring {
+            self.table.defer_updates();
+        }
     }
 
     /// All routes, in display order.
@@ -159,10 +174,51 @@ impl<A: Address> Routes<A> {
         let hop = *hop;
         *users -= 1;
         if *users == 0 {
+            match self.table.is_deferring() {
+                true => self.unused.push(number),
+                false => self.remove_unused(number),
+            }
+        }
+        Some(hop)
+    }
+
+    /// Removes a hop, unless a route has it.
+    fn remove_unused(&mut self, number: u32) {
+        if let Some((hop, 0)) = self.hops.get(number).copied() {
             self.hops.remove(number);
             self.numbers.remove(&hop);
         }
-        Some(hop)
+    }
+}
+
+impl<A: Address> StepwiseTable for Routes<A> {
+    fn defer_updates(&mut self) {
+        self.table.defer_updates();
+    }
+
+    fn apply_updates(&mut self) {
+        self.table.apply_updates();
+        while let Some(number) = self.unused.pop() {
+            self.remove_unused(number);
+        }
+    }
+
+    fn apply_some_updates(&mut self) -> bool {
+        if !self.table.apply_some_updates() {
+            return false;
+        }
+        for _ in 0..HOPS_A_STEP {
+            let Some(number) = self.unused.pop() else { return true };
+            self.remove_unused(number);
+        }
+        false
+    }
+
+    fn free_some(&mut self) -> bool {
+        for _ in 0..HOPS_A_STEP {
+            self.numbers.pop_first();
+        }
+        self.table.free_some() && self.numbers.is_empty()
     }
 }
 
@@ -243,13 +299,23 @@ impl RouteStore for Ip4Routes {
     fn clear(&mut self) {
         self.routes.clear();
     }
+}
 
+impl StepwiseTable for Ip4Routes {
     fn defer_updates(&mut self) {
-        self.routes.table.defer_updates();
+        self.routes.defer_updates();
     }
 
     fn apply_updates(&mut self) {
-        self.routes.table.apply_updates();
+        self.routes.apply_updates();
+    }
+
+    fn apply_some_updates(&mut self) -> bool {
+        self.routes.apply_some_updates()
+    }
+
+    fn free_some(&mut self) -> bool {
+        self.routes.free_some()
     }
 }
 

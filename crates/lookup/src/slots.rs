@@ -65,6 +65,11 @@ impl<T> Slots<T> {
         self.taken.get_mut(number as usize)?.as_mut()
     }
 
+    /// The number after the highest one.
+    pub(crate) fn end(&self) -> u32 {
+        self.taken.len() as u32
+    }
+
     /// All entries with their numbers, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.taken.iter().zip(0..).filter_map(|(slot, number)| Some((number, slot.as_ref()?)))

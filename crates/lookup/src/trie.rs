@@ -6,12 +6,12 @@
 //! The routes themselves are in an ordered map, from which a block is rewritten when one of its routes changes.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
 use crate::flat::Flat;
-use crate::node::{CHILD, Nodes, SLOTS};
+use crate::node::{CHILD, Nodes, SLOTS, copy_some};
 use crate::{Address, Prefix};
 
 /// The largest valid hop.
@@ -37,6 +37,12 @@ const FLAT_LOOKUPS: u32 = 1 << 16;
 
 /// Routes that are added to the flat form in one call of `lookup_batch`, which then takes a few microseconds longer.
 const FLAT_STEP: usize = 32;
+
+/// Blocks that are rewritten in a step. Each takes about a microsecond.
+const BLOCKS_A_STEP: usize = 16;
+
+/// Routes that are freed in a step.
+const ROUTES_FREED_A_STEP: usize = 128;
 
 /// The data of a route besides its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +88,40 @@ struct Slot {
 /// Finds the longest prefix of an address.
 #[derive(Clone)]
 pub struct PrefixTable<A> {
+    trie: Trie,
+    routes: BTreeMap<Key<A>, Entry>,
+    /// While changes are deferred.
+    deferred: Option<Deferred<A>>,
+    form: Form<A>,
+}
+
+/// What lookups read.
+#[derive(Clone)]
+struct Trie {
     top: Box<[Slot; SLOTS]>,
     /// The second level, 256 slots per block. Block 0 stays empty.
     blocks: Vec<Slot>,
     free_blocks: Vec<u32>,
     nodes: Nodes,
-    routes: BTreeMap<Key<A>, Entry>,
-    /// While changes are deferred: the blocks to rewrite, by level and first address.
-    deferred: Option<Vec<(u8, A)>>,
-    form: Form<A>,
+}
+
+/// Changes that lookups don't see yet.
+#[derive(Clone)]
+struct Deferred<A> {
+    /// The blocks to rewrite, by level and first address: neighbours are rewritten one after the other.
+    blocks: BTreeSet<(u8, A)>,
+    /// While changes are applied in steps: the trie that will replace the present one.
+    next: Next,
+}
+
+/// A copy of a trie, in which changes are made.
+#[derive(Clone)]
+enum Next {
+    None,
+    /// It is being copied.
+    Copying(Trie),
+    /// It is being changed.
+    Changing(Trie),
 }
 
 /// How batches are looked up.
@@ -115,15 +146,7 @@ impl<A: Address> Default for PrefixTable<A> {
 impl<A: Address> PrefixTable<A> {
     /// A table without routes.
     pub fn new() -> Self {
-        Self {
-            top: Box::new([Slot::default(); SLOTS]),
-            blocks: alloc::vec![Slot::default(); SLOTS],
-            free_blocks: Vec::new(),
-            nodes: Nodes::new(),
-            routes: BTreeMap::new(),
-            deferred: None,
-            form: Form::Changed(FLAT_LOOKUPS),
-        }
+        Self { trie: Trie::new(), routes: BTreeMap::new(), deferred: None, form: Form::Changed(FLAT_LOOKUPS) }
     }
 
     /// Builds a table of many routes, faster than inserting one by one. Of two routes with the same prefix the later
@@ -132,7 +155,8 @@ impl<A: Address> PrefixTable<A> {
         let keyed =
             routes.into_iter().map(|(prefix, entry)| check(entry).map(|entry| (Key::new(prefix), entry)));
         let mut table = Self { routes: keyed.collect::<Result<_, _>>()?, ..Self::new() };
-        table.deferred = Some(table.routes.keys().map(|key| (key.level, key.block())).collect());
+        let blocks = sorting::collect(table.routes.keys().map(|key| (key.level, key.block())));
+        table.deferred = Some(Deferred { blocks, next: Next::None });
         table.apply_updates();
         Ok(table)
     }
@@ -153,11 +177,7 @@ impl<A: Address> PrefixTable<A> {
             Form::Building(flat, _) | Form::Flat(flat) => flat.bytes(),
             Form::Changed(_) | Form::Trie => 0,
         };
-        self.trie_bytes() + flat
-    }
-
-    fn trie_bytes(&self) -> usize {
-        size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
+        self.trie.bytes() + flat
     }
 
     /// All routes, ordered by group of eight prefix lengths, then by address.
@@ -188,20 +208,57 @@ impl<A: Address> PrefixTable<A> {
         Some(old)
     }
 
-    /// Defers changes: lookups don't see them until `apply_updates`, and bulk changes cost less.
+    /// Defers changes: lookups don't see them until they are applied, and bulk changes cost less.
     pub fn defer_updates(&mut self) {
-        self.deferred.get_or_insert_default();
+        self.deferred.get_or_insert_with(|| Deferred { blocks: BTreeSet::new(), next: Next::None });
+    }
+
+    /// Whether changes are deferred.
+    pub fn is_deferring(&self) -> bool {
+        self.deferred.is_some()
     }
 
     /// Applies the deferred changes.
     pub fn apply_updates(&mut self) {
-        let mut blocks = self.deferred.take().unwrap_or_default();
-        // Sorted, so that neighbours are rewritten one after the other.
-        blocks.sort_unstable();
-        blocks.dedup();
-        for (level, block) in blocks {
-            self.rebuild(level, block);
+        if let Some(deferred) = self.deferred.take_if(|deferred| matches!(deferred.next, Next::None)) {
+            for (level, block) in deferred.blocks {
+                self.form = Form::Changed(FLAT_LOOKUPS);
+                self.trie.rewrite(&self.routes, level, block);
+            }
         }
+        while !self.apply_some_updates() {}
+    }
+
+    /// Performs a step of applying the deferred changes, of about ten microseconds. Returns whether it was the last, after
+    /// which lookups see all changes. Until then they see none, and further changes are deferred too.
+    pub fn apply_some_updates(&mut self) -> bool {
+        let Some(deferred) = &mut self.deferred else { return true };
+        match &mut deferred.next {
+            Next::None if deferred.blocks.len() <= BLOCKS_A_STEP => {
+                self.apply_updates();
+                return true;
+            }
+            Next::None => deferred.next = Next::Copying(self.trie.begin_copy()),
+            Next::Copying(copy) => {
+                if copy.copy_some(&self.trie)
+                    && let Next::Copying(copy) = core::mem::replace(&mut deferred.next, Next::None)
+                {
+                    deferred.next = Next::Changing(copy);
+                }
+            }
+            Next::Changing(next) => {
+                for _ in 0..BLOCKS_A_STEP {
+                    let Some((level, block)) = deferred.blocks.pop_first() else {
+                        core::mem::swap(&mut self.trie, next);
+                        self.form = Form::Changed(FLAT_LOOKUPS);
+                        self.deferred = None;
+                        return true;
+                    };
+                    next.rewrite(&self.routes, level, block);
+                }
+            }
+        }
+        false
     }
 
     /// Removes all routes.
@@ -209,26 +266,16 @@ impl<A: Address> PrefixTable<A> {
         *self = Self::new();
     }
 
+    /// Frees some routes of a table that is no longer used. Returns whether all are free.
+    pub fn free_some(&mut self) -> bool {
+        let mut freed = core::iter::repeat_with(|| self.routes.pop_first()).take(ROUTES_FREED_A_STEP);
+        freed.any(|route| route.is_none())
+    }
+
     /// The hop of the longest prefix of `address`.
     #[inline(always)]
     pub fn lookup(&self, address: A) -> Option<u32> {
-        let (best, node) = self.begin(address);
-        if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
-    }
-
-    /// The hop of an address, searching from a third-level node on; `best` is the result of the first two levels.
-    #[inline(never)]
-    fn descend(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
-        let mut level = 2;
-        loop {
-            let value = self.nodes.value(self.nodes.position(node, address.byte(level)));
-            if value & CHILD == 0 {
-                return choose(value, best).checked_sub(1);
-            }
-            node = value & !CHILD;
-            best = choose(self.nodes.base(node), best);
-            level += 1;
-        }
+        self.trie.lookup(address)
     }
 
     /// Looks up many addresses: `hops[i]` becomes the hop of `addresses[i]`, or `NO_HOP`.
@@ -238,7 +285,7 @@ impl<A: Address> PrefixTable<A> {
         if let Form::Flat(flat) = &self.form {
             return flat.lookup_batch(addresses, hops);
         }
-        self.lookup_in_trie(addresses, hops);
+        self.trie.lookup_batch(addresses, hops);
         match &mut self.form {
             Form::Changed(0) => self.begin_flat(),
             Form::Changed(left) => *left = left.saturating_sub(addresses.len() as u32),
@@ -285,8 +332,70 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    fn lookup_in_trie(&self, addresses: &[A], hops: &mut [u32]) {
-        if self.trie_bytes() <= CACHED_BYTES {
+    fn changed(&mut self, key: Key<A>) {
+        match &mut self.deferred {
+            Some(deferred) => {
+                deferred.blocks.insert((key.level, key.block()));
+            }
+            None => {
+                self.form = Form::Changed(FLAT_LOOKUPS);
+                self.trie.rewrite(&self.routes, key.level, key.block());
+            }
+        }
+    }
+}
+
+impl Trie {
+    fn new() -> Trie {
+        Trie {
+            top: Box::new([Slot::default(); SLOTS]),
+            blocks: alloc::vec![Slot::default(); SLOTS],
+            free_blocks: Vec::new(),
+            nodes: Nodes::new(),
+        }
+    }
+
+    /// Begins to copy this trie. The copy is of no use before it is complete.
+    fn begin_copy(&self) -> Trie {
+        let blocks = Vec::with_capacity(self.blocks.capacity());
+        Trie { top: self.top.clone(), blocks, free_blocks: Vec::new(), nodes: self.nodes.begin_copy() }
+    }
+
+    /// Copies some more of a trie, which must not have changed. Returns whether the copy is complete.
+    fn copy_some(&mut self, from: &Trie) -> bool {
+        copy_some(&mut self.blocks, &from.blocks)
+            && copy_some(&mut self.free_blocks, &from.free_blocks)
+            && self.nodes.copy_some(&from.nodes)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
+    }
+
+    /// The hop of the longest prefix of `address`.
+    #[inline(always)]
+    fn lookup<A: Address>(&self, address: A) -> Option<u32> {
+        let (best, node) = self.begin(address);
+        if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
+    }
+
+    /// The hop of an address, searching from a third-level node on; `best` is the result of the first two levels.
+    #[inline(never)]
+    fn descend<A: Address>(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
+        let mut level = 2;
+        loop {
+            let value = self.nodes.value(self.nodes.position(node, address.byte(level)));
+            if value & CHILD == 0 {
+                return choose(value, best).checked_sub(1);
+            }
+            node = value & !CHILD;
+            best = choose(self.nodes.base(node), best);
+            level += 1;
+        }
+    }
+
+    fn lookup_batch<A: Address>(&self, addresses: &[A], hops: &mut [u32]) {
+        if self.bytes() <= CACHED_BYTES {
             for (&address, hop) in addresses.iter().zip(hops) {
                 *hop = self.lookup(address).unwrap_or(NO_HOP);
             }
@@ -295,13 +404,13 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    fn lookup_overlapped(&self, addresses: &[A], hops: &mut [u32]) {
+    fn lookup_overlapped<A: Address>(&self, addresses: &[A], hops: &mut [u32]) {
         for (addresses, hops) in addresses.chunks(LOOKUP_GROUP).zip(hops.chunks_mut(LOOKUP_GROUP)) {
             self.lookup_lanes(addresses, hops);
         }
     }
 
-    fn lookup_lanes(&self, addresses: &[A], hops: &mut [u32]) {
+    fn lookup_lanes<A: Address>(&self, addresses: &[A], hops: &mut [u32]) {
         let mut nodes = [0; LOOKUP_GROUP];
         let mut positions = [0; LOOKUP_GROUP];
         let mut deeper = [0u8; LOOKUP_GROUP];
@@ -343,26 +452,18 @@ impl<A: Address> PrefixTable<A> {
 
     /// Reads the first two levels. Returns the best value so far and the next node.
     #[inline(always)]
-    fn begin(&self, address: A) -> (u32, u32) {
+    fn begin<A: Address>(&self, address: A) -> (u32, u32) {
         let top = self.top[address.byte(0)];
         let slot = self.blocks[top.child as usize * SLOTS + address.byte(1)];
         (choose(slot.value, top.value), slot.child)
     }
 
-    fn changed(&mut self, key: Key<A>) {
-        match &mut self.deferred {
-            Some(blocks) => blocks.push((key.level, key.block())),
-            None => self.rebuild(key.level, key.block()),
-        }
-    }
-
     /// Writes the routes of one block into its slots.
-    fn rebuild(&mut self, level: u8, block: A) {
-        self.form = Form::Changed(FLAT_LOOKUPS);
+    fn rewrite<A: Address>(&mut self, routes: &BTreeMap<Key<A>, Entry>, level: u8, block: A) {
         let mut slots = [0; SLOTS];
         let low = Key { level, address: block, length: 0 };
         let high = Key { level, address: block.last(8 * level), length: u8::MAX };
-        for (key, entry) in self.routes.range(low..=high) {
+        for (key, entry) in routes.range(low..=high) {
             let start = key.address.byte(usize::from(level));
             let span = 1 << (8 * (usize::from(level) + 1)).saturating_sub(usize::from(key.length));
             for slot in slots.iter_mut().skip(start).take(span) {
@@ -376,7 +477,7 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    fn store_block(&mut self, block: A, values: &[u32; SLOTS]) {
+    fn store_block<A: Address>(&mut self, block: A, values: &[u32; SLOTS]) {
         let first = self.block_of(block);
         for (slot, value) in self.blocks[first..first + SLOTS].iter_mut().zip(values) {
             slot.value = *value;
@@ -384,7 +485,7 @@ impl<A: Address> PrefixTable<A> {
         self.prune_block(block);
     }
 
-    fn store_node(&mut self, level: usize, block: A, values: &[u32; SLOTS]) {
+    fn store_node<A: Address>(&mut self, level: usize, block: A, values: &[u32; SLOTS]) {
         // The nodes on the way down; the last one is rewritten.
         let mut path = Vec::with_capacity(level - 1);
         let at = self.block_of(block) + block.byte(1);
@@ -437,7 +538,7 @@ impl<A: Address> PrefixTable<A> {
     }
 
     /// Index of the first slot of an address's second-level block, which is created if necessary.
-    fn block_of(&mut self, address: A) -> usize {
+    fn block_of<A: Address>(&mut self, address: A) -> usize {
         let top = &mut self.top[address.byte(0)];
         if top.child == 0 {
             top.child = self.free_blocks.pop().unwrap_or_else(|| {
@@ -449,7 +550,7 @@ impl<A: Address> PrefixTable<A> {
         top.child as usize * SLOTS
     }
 
-    fn prune_block(&mut self, address: A) {
+    fn prune_block<A: Address>(&mut self, address: A) {
         let top = &mut self.top[address.byte(0)];
         let first = top.child as usize * SLOTS;
         if first != 0 && self.blocks[first..first + SLOTS].iter().all(|&slot| slot == Slot::default()) {
@@ -504,9 +605,9 @@ mod tests {
             assert!(matches(&hops), "batch lookups differ from a linear search after {step} steps");
         }
         assert_eq!(matches!(settled.form, Form::Flat(_)), is_flat, "{} routes", model.len());
-        for batch in [PrefixTable::lookup_in_trie, PrefixTable::lookup_overlapped] {
+        for batch in [Trie::lookup_batch, Trie::lookup_overlapped] {
             let mut hops = alloc::vec![7; addresses.len()];
-            batch(table, addresses, &mut hops);
+            batch(&table.trie, addresses, &mut hops);
             assert!(matches(&hops), "batch lookups differ from a linear search");
         }
     }
@@ -558,8 +659,8 @@ mod tests {
             assert_eq!(table.get(*prefix), Some(*entry));
             table.remove(*prefix);
         }
-        assert_eq!(table.nodes.expand(0), [0; SLOTS]);
-        assert!(table.top.iter().all(|slot| *slot == Slot::default()), "blocks are left behind");
+        assert_eq!(table.trie.nodes.expand(0), [0; SLOTS]);
+        assert!(table.trie.top.iter().all(|slot| *slot == Slot::default()), "blocks are left behind");
         table.clear();
         assert_eq!(table.bytes(), empty);
     }

@@ -404,7 +404,15 @@ async fn create_in_steps(
     while let Some(work) = object.long_work() {
         match work.continue_creation(config, setup) {
             None => pause().await,
-            Some(result) => return result.map(|()| object),
+            Some(Ok(())) => break,
+            Some(Err(error)) => {
+                if work.begin_removal() {
+                    while !work.continue_removal() {
+                        pause().await;
+                    }
+                }
+                return Err(error);
+            }
         }
     }
     Ok(object)

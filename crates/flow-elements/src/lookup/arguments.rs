@@ -9,6 +9,8 @@ use core::net::Ipv4Addr;
 use lookup::{Route, RouteStore};
 use packet::Ip4Prefix;
 
+use super::filling::Fill;
+
 /// A route to add: `ADDR/MASK [GATEWAY] OUTPUT`, where `-` stands for no gateway.
 pub(super) struct RouteToAdd(pub(super) Route);
 
@@ -33,10 +35,9 @@ impl FromArgument for RouteToRemove {
     }
 }
 
-/// Fills a table, whose updates are deferred, from an element's arguments. If several routes have the same prefix, the first
-/// is kept.
+/// Stores routes. If several have the same prefix, the first is kept.
 #[derive(Default)]
-pub(super) struct Filling {
+pub(super) struct FillFirst {
     /// The number of the last argument.
     number: usize,
     /// Routes that were not kept.
@@ -44,9 +45,8 @@ pub(super) struct Filling {
     errors: SetupError,
 }
 
-impl Filling {
-    /// Stores the route in the next argument.
-    pub(super) fn add(&mut self, store: &mut impl RouteStore, argument: &str, setup: &Setup) {
+impl<S: RouteStore> Fill<S> for FillFirst {
+    fn add(&mut self, store: &mut S, argument: &str, setup: &Setup) {
         self.number += 1;
         let (number, errors) = (self.number, &mut self.errors);
         let Ok(RouteToAdd(route)) = RouteToAdd::from_argument(argument, setup) else {
@@ -65,8 +65,7 @@ impl Filling {
         }
     }
 
-    /// Reports what was wrong.
-    pub(super) fn finish(self, setup: &mut Setup) -> Result<(), SetupError> {
+    fn finish(self, setup: &mut Setup) -> Result<(), SetupError> {
         let Self { replaced, mut errors, .. } = self;
         if replaced > 0 {
             let routes = if replaced > 1 { "routes" } else { "route" };

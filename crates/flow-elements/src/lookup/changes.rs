@@ -6,9 +6,7 @@ use element::text;
 use lookup::{Route, RouteError, RouteStore};
 
 use super::arguments::{RouteToAdd, RouteToRemove, has_port};
-
-/// Routes that are stored in a step. Each takes about a microsecond.
-pub(super) const ROUTES_A_STEP: usize = 16;
+use super::filling::ROUTES_A_STEP;
 
 /// A change of a route.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use element::prelude::*;
 
 use core::net::Ipv4Addr;
-use lookup::{NextHop, Route, RouteStore};
+use lookup::{NextHop, Route, RouteStore, StepwiseTable};
 
 use super::changes::{Command, LongControl, execute};
 use super::table::{RouteTable, RouteTableClass};

@@ -4,44 +4,14 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
+use element::Context;
 use element::Reason;
-use element::arguments::Raw;
-use element::{Context, Message, Setup, SetupError};
 use packet::{Batch, Packet};
 
 use lookup::{Lookup, NO_HOP, NextHop};
 
 /// Packets without a route that are logged; further ones are only counted.
 const MAX_LOGGED: u32 = 5;
-
-/// Stores the routes in an element's arguments. `store` parses and stores one, and returns its output; `form` describes
-/// a route's syntax. Reports invalid routes, and outputs that the element does not have.
-pub(super) fn store_routes(
-    arguments: &[Raw],
-    form: &str,
-    setup: &mut Setup,
-    mut store: impl FnMut(&str, &Setup) -> Option<usize>,
-) -> Result<(), SetupError> {
-    let mut errors = SetupError::default();
-    let mut highest = None;
-    for (number, argument) in (1..).zip(arguments) {
-        let port = store(&argument.0, setup);
-        if port.is_none() {
-            let text = format!("argument {number} should be {form}");
-            errors.messages.push(Message::in_argument(&argument.0, text, format!("a route is {form}")));
-        }
-        highest = highest.max(port);
-    }
-    errors.into_result()?;
-    match highest {
-        None => setup.warn("no routes"),
-        Some(highest) if highest >= setup.outputs() => {
-            return Err(SetupError::ports(format!("need {} or more output ports", highest + 1)));
-        }
-        Some(_) => {}
-    }
-    Ok(())
-}
 
 /// Forwards batches. Keeps the buffers of its lookups.
 pub(super) struct Forwarder<A> {

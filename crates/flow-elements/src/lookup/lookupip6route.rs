@@ -4,10 +4,11 @@ use core::net::Ipv6Addr;
 
 use element::arguments::{Ip6PrefixOrHost, Raw};
 use element::prelude::*;
-use element::{Message, text};
+use element::{LongWork, Message, text};
 use packet::{Ip6Prefix, Ip6Text};
 
-use super::forward::{Forwarder, store_routes};
+use super::filling::{FillAsNeeded, FilledTable};
+use super::forward::Forwarder;
 use lookup::{NextHop, Prefix, RouteError, Routes};
 
 /// Longest-prefix routing by IPv6 destination annotation.
@@ -47,7 +48,7 @@ pub struct LookupIP6RouteArgs {
 }
 
 pub struct LookupIP6Route {
-    routes: Routes<u128>,
+    table: FilledTable<Routes<u128>>,
     /// Whether handlers changed the routes, so that they are no longer those of the arguments.
     is_edited: bool,
     forwarder: Forwarder<u128>,
@@ -74,21 +75,25 @@ impl Element for LookupIP6Route {
         }),
     ];
 
+    const BEGIN: Option<fn(&str) -> Option<Self>> = Some(|configuration| {
+        let table = FilledTable::begin(Routes::in_lowest_slot_order(), filling(), configuration);
+        table.map(LookupIP6Route::with)
+    });
+
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
-        let mut routes = Routes::in_lowest_slot_order();
-        store_routes(&args.routes, "DADDR/MASK [GW] OUTPUT", setup, |argument, setup| {
-            let (prefix, hop) = parse(argument, setup)?;
-            routes.set(prefix, hop).ok()?;
-            Some(hop.port)
-        })?;
-        Ok(LookupIP6Route { routes, is_edited: false, forwarder: Forwarder::default() })
+        let table = FilledTable::filled(Routes::in_lowest_slot_order(), filling(), &args.routes, setup);
+        table.map(LookupIP6Route::with)
+    }
+
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Some(&mut self.table)
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         self.forwarder.forward(
             cx,
             batch,
-            &mut self.routes,
+            &mut self.table.store,
             |packet| packet.destination_ip6().to_bits(),
             |packet, gateway| packet.set_destination_ip6(Ipv6Addr::from_bits(gateway)),
             |_, _| (),
@@ -97,6 +102,10 @@ impl Element for LookupIP6Route {
 }
 
 impl LookupIP6Route {
+    fn with(table: FilledTable<Routes<u128>>) -> LookupIP6Route {
+        LookupIP6Route { table, is_edited: false, forwarder: Forwarder::default() }
+    }
+
     fn add(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
         let words = text::words(value);
         let keywords: &[&str] =
@@ -112,7 +121,7 @@ impl LookupIP6Route {
         let port = port.ok_or_else(|| HandlerError::new("output port out of range"))?;
         let prefix = trie_prefix(prefix.0).ok_or_else(|| HandlerError::new(RouteError::Mask))?;
         let hop = NextHop { gateway: gateway.and_then(nonzero_gateway), port };
-        self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)?;
+        self.table.store.set(prefix, hop).map(drop).map_err(HandlerError::new)?;
         self.is_edited = true;
         Ok(())
     }
@@ -124,21 +133,21 @@ impl LookupIP6Route {
         let prefix = reader.read::<Ip6PrefixOrHost>("PREFIX");
         reader.finish()?;
         if let Some(prefix) = prefix.and_then(|prefix| trie_prefix(prefix.0)) {
-            self.routes.remove(prefix);
+            self.table.store.remove(prefix);
             self.is_edited = true;
         }
         Ok(())
     }
 
     fn table(&self) -> String {
-        if self.routes.is_empty() {
+        if self.table.store.is_empty() {
             return String::new();
         }
         let line = |(prefix, hop): (Prefix<u128>, NextHop<u128>)| {
             let gateway = Ip6Text(Ipv6Addr::from_bits(hop.gateway.unwrap_or(0)));
             format!("{}\t{gateway}\t{}\n", text_of(prefix), hop.port)
         };
-        "# Active routes\n".to_string() + &self.routes.list().into_iter().map(line).collect::<String>()
+        "# Active routes\n".to_string() + &self.table.store.list().into_iter().map(line).collect::<String>()
     }
 
     /// The routes as arguments.
@@ -149,7 +158,7 @@ impl LookupIP6Route {
                 format!("{} {} {}", text_of(prefix), Ip6Text(Ipv6Addr::from_bits(gateway)), hop.port)
             }
         };
-        self.routes.list().into_iter().map(argument).collect::<Vec<_>>().join(", ")
+        self.table.store.list().into_iter().map(argument).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -187,6 +196,15 @@ impl WordReader<'_, '_> {
         }
         self.errors.into_result()
     }
+}
+
+/// Stores the routes of a configuration.
+fn filling() -> FillAsNeeded<Routes<u128>> {
+    FillAsNeeded::new("DADDR/MASK [GW] OUTPUT", |routes, argument, setup| {
+        let (prefix, hop) = parse(argument, setup)?;
+        routes.set(prefix, hop).ok()?;
+        Some(hop.port)
+    })
 }
 
 fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, NextHop<u128>)> {

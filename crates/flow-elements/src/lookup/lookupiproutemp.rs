@@ -4,10 +4,11 @@ use core::net::Ipv4Addr;
 
 use element::arguments::{Ip4PrefixOrHost, Raw};
 use element::prelude::*;
-use element::text;
+use element::{LongWork, text};
 use packet::Ip4Prefix;
 
-use super::forward::{Forwarder, store_routes};
+use super::filling::{FillAsNeeded, FilledTable};
+use super::forward::Forwarder;
 use lookup::{LinearRoutes, Route, RouteStore};
 
 /// Routes packets like LinearIPLookup, without handlers.
@@ -47,35 +48,48 @@ pub struct LookupIPRouteMPArgs {
 }
 
 pub struct LookupIPRouteMP {
-    store: LinearRoutes,
+    table: FilledTable<LinearRoutes>,
     forwarder: Forwarder<u32>,
 }
 
 impl Element for LookupIPRouteMP {
     type Args = LookupIPRouteMPArgs;
 
+    const BEGIN: Option<fn(&str) -> Option<Self>> = Some(|configuration| {
+        let table = FilledTable::begin(LinearRoutes::default(), filling(), configuration)?;
+        Some(LookupIPRouteMP { table, forwarder: Forwarder::default() })
+    });
+
     fn new(args: LookupIPRouteMPArgs, setup: &mut Setup) -> Result<LookupIPRouteMP, SetupError> {
-        let mut store = LinearRoutes::default();
-        store_routes(&args.routes, "`DADDR/MASK [GATEWAY] OUTPUT'", setup, |argument, setup| {
-            let route = parse(argument, setup)?;
-            let port = route.hop()?.port;
-            store.set(route).ok()?;
-            Some(port)
-        })?;
-        Ok(LookupIPRouteMP { store, forwarder: Forwarder::default() })
+        let table = FilledTable::filled(LinearRoutes::default(), filling(), &args.routes, setup)?;
+        Ok(LookupIPRouteMP { table, forwarder: Forwarder::default() })
+    }
+
+    fn long_work(&mut self) -> Option<&mut dyn LongWork> {
+        Some(&mut self.table)
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         self.forwarder.forward(
             cx,
             batch,
-            &mut self.store,
+            &mut self.table.store,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             // The address read as a little-endian number.
             |cx, address| cx.log(&format!("LookupIPRouteMP: no gw for {:x}", address.swap_bytes())),
         );
     }
+}
+
+/// Stores the routes of a configuration.
+fn filling() -> FillAsNeeded<LinearRoutes> {
+    FillAsNeeded::new("`DADDR/MASK [GATEWAY] OUTPUT'", |store, argument, setup| {
+        let route = parse(argument, setup)?;
+        let port = route.hop()?.port;
+        store.set(route).ok()?;
+        Some(port)
+    })
 }
 
 fn parse(argument: &str, setup: &Setup) -> Option<Route> {

@@ -4,6 +4,7 @@ mod arguments;
 mod changes;
 mod commands;
 mod directiplookup;
+mod filling;
 mod forward;
 mod lineariplookup;
 mod lookupip6route;

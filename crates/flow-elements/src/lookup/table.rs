@@ -1,16 +1,14 @@
 //! The element behind the IPv4 route lookups, which differ in their table.
 
+use element::LongWork;
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{LongWork, text};
 
-use super::arguments::Filling;
-use super::changes::{LongControl, ROUTES_A_STEP};
+use super::arguments::FillFirst;
+use super::changes::LongControl;
+use super::filling::{Filling, MIN_LONG_TEXT, continue_filling, fill};
 use super::forward::Ip4Forwarder;
-use lookup::RouteStore;
-
-/// Bytes of a configuration or of commands from which on they are processed in steps.
-const MIN_LONG_TEXT: usize = 512;
+use lookup::{RouteStore, StepwiseTable};
 
 /// The arguments of one class, which select its table and handlers.
 pub trait RouteTableClass: Args + 'static {
@@ -33,15 +31,18 @@ pub struct RouteTable<K: RouteTableClass> {
     /// Whether handlers changed the routes, so that they are no longer those of the arguments.
     pub(super) is_edited: bool,
     forwarder: Ip4Forwarder,
-    work: Option<Work>,
+    /// The filling of a new table.
+    filling: Option<Filling<FillFirst>>,
+    /// A write to `ctrl`.
+    control: Option<Control>,
 }
 
-/// Work that is done in steps.
-enum Work {
-    /// Fills the table of a new element from its configuration, of which so many bytes have been read.
-    Creation(Filling, usize),
-    /// Executes the commands of a write to `ctrl`.
-    Control(LongControl),
+/// A write to `ctrl` that is executed in steps.
+enum Control {
+    /// Executes the commands.
+    Executing(LongControl),
+    /// Lets lookups see the changes.
+    Applying(Result<(), HandlerError>),
 }
 
 impl<K: RouteTableClass> Element for RouteTable<K> {
@@ -49,20 +50,14 @@ impl<K: RouteTableClass> Element for RouteTable<K> {
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
     const BEGIN: Option<fn(&str) -> Option<Self>> = Some(|configuration| {
         let mut table: Self = RouteTable::empty();
-        table.store.defer_updates();
-        table.work = Some(Work::Creation(Filling::default(), 0));
+        table.filling = Some(Filling::begin(&mut table.store, FillFirst::default()));
         (configuration.len() >= MIN_LONG_TEXT).then_some(table)
     });
 
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
         let mut table: Self = RouteTable::empty();
-        let mut filling = Filling::default();
-        table.store.defer_updates();
-        for route in args.routes() {
-            filling.add(&mut table.store, &route.0, setup);
-        }
-        table.store.apply_updates();
-        filling.finish(setup).map(|()| table)
+        fill(&mut table.store, FillFirst::default(), args.routes(), setup)?;
+        Ok(table)
     }
 
     fn long_work(&mut self) -> Option<&mut dyn LongWork> {
@@ -76,12 +71,13 @@ impl<K: RouteTableClass> Element for RouteTable<K> {
 
 impl<K: RouteTableClass> RouteTable<K> {
     fn empty() -> Self {
-        RouteTable { store: K::store(), is_edited: false, forwarder: Ip4Forwarder::default(), work: None }
+        let forwarder = Ip4Forwarder::default();
+        RouteTable { store: K::store(), is_edited: false, forwarder, filling: None, control: None }
     }
 
     /// Whether a change is going on in steps, so that the table's updates are deferred.
     pub(super) fn is_changing(&self) -> bool {
-        self.work.is_some()
+        self.control.is_some()
     }
 }
 
@@ -91,22 +87,28 @@ impl<K: RouteTableClass> LongWork for RouteTable<K> {
         let is_long = !self.is_changing() && handler == "ctrl" && value.len() >= MIN_LONG_TEXT;
         if is_long {
             self.store.defer_updates();
-            self.work = Some(Work::Control(LongControl::new(core::mem::take(value))));
+            self.control = Some(Control::Executing(LongControl::new(core::mem::take(value))));
         }
         is_long
     }
 
     fn continue_write(&mut self, cx: &mut Context) -> Option<Result<(), HandlerError>> {
-        let Some(Work::Control(mut control)) = self.work.take() else { return Some(Ok(())) };
-        let result = control.step(&mut self.store, cx);
-        match result {
-            Some(_) => {
-                self.store.apply_updates();
-                self.is_edited |= matches!(result, Some(Ok(())));
+        match self.control.as_mut() {
+            None => return Some(Ok(())),
+            Some(Control::Executing(control)) => {
+                if let Some(result) = control.step(&mut self.store, cx) {
+                    self.control = Some(Control::Applying(result));
+                }
+                return None;
             }
-            None => self.work = Some(Work::Control(control)),
+            Some(Control::Applying(_)) => {}
         }
-        result
+        if !self.store.apply_some_updates() {
+            return None;
+        }
+        let Some(Control::Applying(result)) = self.control.take() else { return Some(Ok(())) };
+        self.is_edited |= result.is_ok();
+        Some(result)
     }
 
     fn continue_creation(
@@ -114,24 +116,14 @@ impl<K: RouteTableClass> LongWork for RouteTable<K> {
         configuration: &str,
         setup: &mut Setup,
     ) -> Option<Result<(), SetupError>> {
-        let Some(Work::Creation(mut filling, read)) = self.work.take() else { return Some(Ok(())) };
-        let mut rest = configuration.get(read..).unwrap_or_default();
-        for _ in 0..ROUTES_A_STEP {
-            let Some(argument) = text::next_argument(&mut rest) else {
-                self.store.apply_updates();
-                return Some(filling.finish(setup));
-            };
-            filling.add(&mut self.store, &argument, setup);
-        }
-        self.work = Some(Work::Creation(filling, configuration.len() - rest.len()));
-        None
+        continue_filling(&mut self.filling, &mut self.store, configuration, setup)
     }
 
     fn begin_removal(&mut self) -> bool {
-        false
+        true
     }
 
     fn continue_removal(&mut self) -> bool {
-        true
+        self.store.free_some()
     }
 }
