@@ -163,3 +163,88 @@ fn the_argument_memory_chooses_the_form() {
     finish(&mut router, &write).0.expect("a write");
     assert!(form(&router).starts_with("fast form: tables, "), "{}", form(&router));
 }
+
+/// Counts of a table's outputs, to which packets to 10.9.9.9 go.
+fn outputs(router: &Router) -> [u64; 3] {
+    ["c.count", "d.count", "e.count"].map(|path| router.read(path, "").expect(path).parse().expect(path))
+}
+
+/// Starts a table with many routes, of which those of the packets are the last.
+fn routes(class: &str, last: &str) -> Router {
+    let routes: String =
+        (0..300).map(|number| format!("10.{}.{}.0/24 1, ", number / 250, number % 250)).collect();
+    start(&format!(
+        "InfiniteSource(LENGTH 50) -> SetIPAddress(10.9.9.9) -> r :: {class}({routes}{last});
+            r[0] -> c :: Counter -> Discard; r[1] -> d :: Counter -> Discard; r[2] -> e :: Counter -> Discard;"
+    ))
+}
+
+const TABLES: [&str; 4] = ["RadixIPLookup", "DirectIPLookup", "RangeIPLookup", "LinearIPLookup"];
+
+#[test]
+fn old_routes_decide_until_the_new_ones_replace_them() {
+    let masked = ("LinearIPLookup", "10.9.0.0/255.0.255.0 1, 10.0.9.0/255.0.255.0 0");
+    for (class, last) in TABLES.map(|class| (class, "10.9/16 1.1.1.1 0")).into_iter().chain([masked]) {
+        let prefix = last.split([' ', ',']).next().expect("a prefix");
+        // The old hop loses its last route first, and others take its place.
+        let change: String = (0..300)
+            .map(|number| format!("set 10.{}.7.0/24 2.2.2.{} 1\n", number % 250, number % 200))
+            .collect();
+        let change = format!("set {prefix} 2\nset 10.9.9.0/24 2\n{change}");
+        let mut at_once = routes(class, last);
+        at_once.write("r.ctrl", &change).expect("a write");
+        let mut router = routes(class, last);
+        let write = begin(&mut router, "r.ctrl", &change);
+        let (mut before, mut steps) = (outputs(&router), 0);
+        let result = loop {
+            router.turn();
+            let now = outputs(&router);
+            assert!(now[0] > before[0] && now[1..] == [0, 0], "{class}: the old routes decide, {now:?}");
+            before = now;
+            steps += 1;
+            if let Some(result) = router.continue_write(&write) {
+                break result;
+            }
+            if steps == 5 {
+                // A write that comes meanwhile has effect together with the others.
+                router.write("r.set", "10.9.9.9/32 2").expect("a write");
+                at_once.write("r.set", "10.9.9.9/32 2").expect("a write");
+            }
+        };
+        assert!(result.is_ok() && steps > 10, "{class}: {result:?} after {steps} steps");
+        router.turn();
+        let now = outputs(&router);
+        assert!(now[2] > 0 && now[..2] == before[..2], "{class}: {now:?}");
+        let sorted = |router: &Router| {
+            let mut lines: Vec<String> =
+                router.read("r.table", "").expect("a table").lines().map(String::from).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&router), sorted(&at_once), "{class}");
+        assert_eq!(router.read("r.losses", "").as_deref(), Ok(""));
+    }
+}
+
+#[test]
+fn routes_that_are_given_up_change_nothing() {
+    for class in TABLES {
+        let mut router = routes(class, "10.9/16 1.1.1.1 0");
+        let change: String =
+            (0..300).map(|number| format!("set 10.9.{}.0/24 3.3.3.3 2\n", number % 250)).collect();
+        let change = format!("set 10.9/16 2\n{change}remove 10.200/16\n");
+        let expected = routes(class, "10.9/16 1.1.1.1 0").write("r.ctrl", &change).expect_err("an error");
+        let write = begin(&mut router, "r.ctrl", &change);
+        let (result, _) = finish(&mut router, &write);
+        assert_eq!(result, Err(expected));
+        router.turn();
+        assert_eq!(outputs(&router)[1..], [0, 0]);
+        let table = router.read("r.table", "").expect("a table");
+        assert!(!table.contains("3.3.3.3") && table.contains("1.1.1.1"), "{class}");
+        // The box may end, or take another configuration, in the middle of a write.
+        let write = begin(&mut router, "r.ctrl", &change);
+        assert_eq!(router.continue_write(&write), None);
+        router.write("hotconfig", "Idle -> Discard").expect("a swap");
+        assert!(router.continue_write(&write).expect("a result").is_err());
+    }
+}

@@ -165,10 +165,10 @@ impl Nodes {
         self.nodes[node as usize] = Node { starts, before, first, class, base: old.base };
     }
 
-    /// Begins to copy these nodes. The copy is of no use before it is complete.
-    pub(crate) fn begin_copy(&self) -> Self {
+    /// Begins to copy these nodes, with room for more. The copy is of no use before it is complete.
+    pub(crate) fn begin_copy(&self, more: usize) -> Self {
         Self {
-            nodes: Vec::with_capacity(self.nodes.capacity()),
+            nodes: Vec::with_capacity(self.nodes.capacity().max(self.nodes.len() + more)),
             free_nodes: Vec::new(),
             values: Vec::with_capacity(self.values.capacity()),
             free_values: Default::default(),

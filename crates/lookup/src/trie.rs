@@ -41,6 +41,10 @@ const FLAT_STEP: usize = 32;
 /// Blocks that are rewritten in a step. Each takes about a microsecond.
 const BLOCKS_A_STEP: usize = 16;
 
+/// Nodes for which there is room before a block is rewritten in steps: its own, and one above it. Moving many nodes, because
+/// there is no room for more, takes long.
+const NODES_PER_BLOCK: usize = 2;
+
 /// Routes that are freed in a step.
 const ROUTES_FREED_A_STEP: usize = 128;
 
@@ -238,7 +242,9 @@ impl<A: Address> PrefixTable<A> {
                 self.apply_updates();
                 return true;
             }
-            Next::None => deferred.next = Next::Copying(self.trie.begin_copy()),
+            Next::None => {
+                deferred.next = Next::Copying(self.trie.begin_copy(NODES_PER_BLOCK * deferred.blocks.len()))
+            }
             Next::Copying(copy) => {
                 if copy.copy_some(&self.trie)
                     && let Next::Copying(copy) = core::mem::replace(&mut deferred.next, Next::None)
@@ -355,10 +361,15 @@ impl Trie {
         }
     }
 
-    /// Begins to copy this trie. The copy is of no use before it is complete.
-    fn begin_copy(&self) -> Trie {
+    /// Begins to copy this trie, with room for more nodes. The copy is of no use before it is complete.
+    fn begin_copy(&self, more_nodes: usize) -> Trie {
         let blocks = Vec::with_capacity(self.blocks.capacity());
-        Trie { top: self.top.clone(), blocks, free_blocks: Vec::new(), nodes: self.nodes.begin_copy() }
+        Trie {
+            top: self.top.clone(),
+            blocks,
+            free_blocks: Vec::new(),
+            nodes: self.nodes.begin_copy(more_nodes),
+        }
     }
 
     /// Copies some more of a trie, which must not have changed. Returns whether the copy is complete.
@@ -642,6 +653,10 @@ mod tests {
                 );
                 let built = PrefixTable::build(model.iter().copied()).unwrap();
                 check_lookups(&built, &model, &addresses);
+                if step % 200 == 150 {
+                    let other = Prefix::new(address(&mut random), A::BITS).unwrap();
+                    check_steps(table.clone(), other, &addresses);
+                }
                 table.apply_updates();
                 check_lookups(&table, &model, &addresses);
                 if step % 100 == 0 {
@@ -663,6 +678,33 @@ mod tests {
         assert!(table.trie.top.iter().all(|slot| *slot == Slot::default()), "blocks are left behind");
         table.clear();
         assert_eq!(table.bytes(), empty);
+    }
+
+    /// Applies deferred changes in steps, with one more change in the middle: lookups see all of them after the last step,
+    /// and none before.
+    fn check_steps<A: Address>(mut table: PrefixTable<A>, other: Prefix<A>, addresses: &[A]) {
+        assert!(table.is_deferring());
+        let mut at_once = table.clone();
+        let lookups = |table: &PrefixTable<A>| -> Vec<Option<u32>> {
+            addresses.iter().map(|address| table.lookup(*address)).collect()
+        };
+        let before = lookups(&table);
+        let mut steps = 1;
+        while !table.apply_some_updates() {
+            assert!(lookups(&table) == before, "lookups see a change after {steps} steps");
+            if steps == 3 {
+                for table in [&mut table, &mut at_once] {
+                    table.insert(other, Entry { hop: 6, tag: 0 }).unwrap();
+                }
+            }
+            steps += 1;
+        }
+        assert!(steps > 3 && !table.is_deferring(), "{steps} steps");
+        at_once.apply_updates();
+        assert!(lookups(&table) == lookups(&at_once) && table.iter().eq(at_once.iter()));
+        assert_eq!(table.lookup(other.address()), Some(6));
+        while !table.free_some() {}
+        assert!(table.is_empty());
     }
 
     /// A table of /24 networks in different /16 networks, after enough lookups.
