@@ -40,6 +40,13 @@ pub async fn pause() {
     .await;
 }
 
+/// Ends the current step after each `interval` of short pieces of work, of which `done` are done.
+pub async fn pause_every(interval: usize, done: usize) {
+    if done % interval == interval - 1 {
+        pause().await;
+    }
+}
+
 /// Executes a computation at once.
 pub fn complete<T>(computation: impl Future<Output = T>) -> T {
     let mut computation = core::pin::pin!(computation);
@@ -51,8 +58,14 @@ pub fn complete<T>(computation: impl Future<Output = T>) -> T {
 }
 
 /// Frees what is in a list, in steps.
-pub async fn free<T>(mut list: Vec<T>) {
-    while list.pop().is_some() {
+pub async fn free<T>(list: Vec<T>) {
+    free_many(list, 1).await;
+}
+
+/// Frees what is in a list, so many entries a step.
+pub async fn free_many<T>(mut list: Vec<T>, entries: usize) {
+    while !list.is_empty() {
+        list.truncate(list.len().saturating_sub(entries));
         pause().await;
     }
 }

@@ -301,3 +301,66 @@ fn a_pattern_that_is_written_meanwhile_is_kept() {
     let other = start(&format!("Idle -> i :: IPClassifier({}); {ends}", texts.join(", ")));
     assert_eq!(other.read("i.program", ""), Ok(program));
 }
+
+#[test]
+fn route_tables_and_large_graphs_are_prepared_in_steps() {
+    let ip6 = |last: &str| {
+        (0..400).map(|number| format!("2001:{number:x}::/48 {}, ", number % 2)).collect::<String>() + last
+    };
+    let ip4 = |last: &str| {
+        (0..400).map(|number| format!("10.{}.{}.0/24 1, ", number / 250, number % 250)).collect::<String>()
+            + last
+    };
+    let ends = "[0] -> Discard; ";
+    let text = |ip6: &str, ip4: &str, more: &str| {
+        let elements: String =
+            (0..200).map(|number| format!("Idle -> e{number} :: Counter -> Discard; ")).collect();
+        format!(
+            "{elements} Idle -> x :: LookupIP6Route({ip6}); x{ends} x[1] -> Discard;
+            Idle -> m :: LookupIPRouteMP({ip4}); m{ends} m[1] -> Discard;
+            Idle -> r :: RadixIPLookup({ip4}); r{ends} r[1] -> Discard; {more}"
+        )
+    };
+    let (ok6, ok4) = (ip6("::/0 fd00::1 1"), ip4("0/0 1.2.3.4 0"));
+    for (text, is_right) in [
+        (text(&ok6, &ok4, ""), true),
+        (text(&ip6("::/0 2"), &ok4, ""), false),
+        (text(&ip6("nonsense, ::/0 0, fd00::/8"), &ok4, ""), false),
+        (text(&ok6, &ip4("10.0.0.0/8 9"), ""), false),
+        (text(&ok6, &ip4("10.0.0.0/33 0"), ""), false),
+        (text(&ok6, &ok4, "e1 -> Discard;"), false),
+        (text(&ok6, &ok4, "InfiniteSource -> Unqueue -> Queue -> Queue -> Discard;"), false),
+        (text(&ok6, &ok4, "e1[5] -> Discard;"), false),
+    ] {
+        let mut at_once = start("Idle -> Discard;");
+        let expected = at_once.write("hotconfig", &text);
+        assert_eq!(expected.is_ok(), is_right, "{expected:?}");
+        for tick in TICKS {
+            // It replaces a graph that is freed in steps, or stays.
+            let (mut router, _) = start_with(&text_of_counters(150), tick);
+            let write = begin(&mut router, "hotconfig", &text);
+            let (result, steps) = finish(&mut router, &write, |_| ());
+            assert_eq!(result.map(drop), expected);
+            assert!(tick == 0 || steps > 20, "{steps} steps");
+            assert_eq!(router.swaps(), u64::from(is_right));
+            for _ in 0..50 {
+                router.turn();
+            }
+            if is_right {
+                for path in ["flatconfig", "x.table", "x.config", "r.table", "account"] {
+                    assert_eq!(router.read(path, ""), at_once.read(path, ""), "{path}");
+                }
+            } else {
+                assert_eq!(router.elements().count(), 3 * 150);
+            }
+            // The box ends while the old configuration is freed.
+            let write = begin(&mut router, "hotconfig", &text_of_counters(160));
+            assert_eq!(finish(&mut router, &write, |_| ()).0, REPLACED);
+        }
+    }
+}
+
+/// A configuration of many elements.
+fn text_of_counters(count: u32) -> String {
+    (0..count).map(|number| format!("Idle -> Counter -> Discard; // number {number}\n")).collect()
+}

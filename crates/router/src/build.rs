@@ -20,7 +20,7 @@ use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
-use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
+use crate::hookup::{ELEMENTS_A_STEP, Hookup, PortLinks, PortRef, hook_up};
 use crate::join;
 use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::options::Options;
@@ -32,7 +32,7 @@ use crate::removal::continue_removal;
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
-use click_lang::steps::{complete, pause};
+use click_lang::steps::{complete, pause, pause_every};
 
 /// What a router is made with, besides its graph.
 pub(crate) struct Parts {
@@ -54,12 +54,12 @@ impl RouterState {
 
     /// Checks the graph, then creates its elements, `in_steps` or at once. Nothing of it runs yet.
     pub(crate) async fn create_all(mut graph: Graph, parts: Parts, in_steps: bool) -> Built {
-        let Parts { registry, environment, options, pool } = parts;
-        let mut problems = registry.name_classes(&mut graph);
+        let Parts { registry, environment, options, .. } = &parts;
+        let mut problems = registry.name_classes(&mut graph).await;
         let mut errors = Vec::new();
-        let hookup = hook_up(&graph, &registry, &mut errors);
+        let hookup = hook_up(&graph, registry, &mut errors).await;
         if let Some(hookup) = &hookup {
-            sharding::check(&graph, hookup, &options, &mut errors);
+            sharding::check(&graph, hookup, options, &mut errors);
         }
         let has_failed = !errors.is_empty();
         problems.append(&mut errors);
@@ -68,13 +68,13 @@ impl RouterState {
         };
         pause().await;
         environment.prepare();
-        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
+        let mut state = RouterState::assemble(graph, parts, hookup).await;
         state.configure(&mut problems, in_steps).await;
         if !has_errors(&problems) {
             return Ok((state, problems));
         }
-        let mut long = state.take_long_work();
-        while in_steps && !continue_removal(&mut long) {
+        let mut removed = state.end();
+        while in_steps && !continue_removal(&mut removed) {
             pause().await;
         }
         Err(problems)
@@ -86,20 +86,17 @@ impl RouterState {
         if has_errors(&problems) { Err(problems) } else { Ok((self, problems)) }
     }
 
-    pub(crate) fn assemble(
-        graph: Graph,
-        registry: Registry,
-        environment: Rc<dyn Environment>,
-        mut options: Options,
-        pool: Option<Pool>,
-        hookup: Hookup,
-    ) -> Box<RouterState> {
+    /// Makes the state of a router whose elements are not created yet.
+    pub(crate) async fn assemble(graph: Graph, parts: Parts, hookup: Hookup) -> Box<RouterState> {
+        let Parts { registry, environment, mut options, pool } = parts;
         options.batch = options.batch.clamp(1, MAX_BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
         // The sequences of shards differ.
         let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
-        let mut order = order::analyse(&hookup);
+        let mut order = order::analyse(&hookup).await;
+        pause().await;
         let joins = join::find(&hookup, &mut order);
+        pause().await;
         let paces = pace::find(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
@@ -109,6 +106,7 @@ impl RouterState {
         for (index, ((element, class), ((inputs, outputs), groups))) in
             graph.elements.iter().zip(classes).zip(ends.zip(order.groups)).enumerate()
         {
+            pause_every(ELEMENTS_A_STEP, index).await;
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();
@@ -153,9 +151,11 @@ impl RouterState {
             Connection::of_place(element, input, joins.splits.contains(&element))
         };
         connections.extend(joins.places.iter().map(place));
-        let by_name: BTreeMap<_, _> = sorting::collect(
-            nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)),
-        );
+        let mut by_name = BTreeMap::new();
+        for (index, node) in nodes.iter().enumerate() {
+            pause_every(ELEMENTS_A_STEP, index).await;
+            by_name.insert(node.element.name.clone(), index);
+        }
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
         let mut resources = Resources::new(environment, pool, Clock::new(options.simulated));
         resources.shard = options.shard;
@@ -199,7 +199,7 @@ impl RouterState {
     /// element are kept together, in configuration order.
     async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: bool) {
         let mut found = self.create(None, in_steps).await;
-        self.resolve(&mut found);
+        self.resolve(&mut found).await;
         sorting::sort_by_key(&mut found, |(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
@@ -273,8 +273,9 @@ impl RouterState {
 
     /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
     /// export of one that was not created, because its result is unknown.
-    fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
+    async fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
         for (position, index) in self.configure_order().into_iter().enumerate() {
+            pause_every(ELEMENTS_A_STEP, position).await;
             self.missed.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
             let mut problems = Vec::new();

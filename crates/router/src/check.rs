@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Element, Graph, Location, Severity, in_parts, limited};
 use element::{Environment, Message, Shard};
 
+use crate::build::Parts;
 use crate::diagnostics::named;
 use crate::hookup::{Hookup, hook_up_all};
 use crate::options::Options;
@@ -109,9 +110,9 @@ fn check_graph(
     (environment, shard): (Rc<dyn Environment>, Shard),
 ) -> Vec<Diagnostic> {
     let options = Options { shard, ..Options::default() };
-    let mut problems = registry.name_classes(&mut graph);
+    let mut problems = complete(registry.name_classes(&mut graph));
     let named = problems.len();
-    let hookup = hook_up_all(&graph, &registry, &mut problems);
+    let hookup = complete(hook_up_all(&graph, &registry, &mut problems));
     unreachable(&graph, &hookup, &mut problems);
     sharding::check(&graph, &hookup, &options, &mut problems);
     for problem in problems.iter_mut().skip(named) {
@@ -119,7 +120,8 @@ fn check_graph(
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;
     }
-    let mut state = RouterState::assemble(graph, registry, environment, options, None, hookup);
+    let parts = Parts { registry, environment, options, pool: None };
+    let mut state = complete(RouterState::assemble(graph, parts, hookup));
     problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems
 }

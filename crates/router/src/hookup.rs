@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use click_lang::steps::pause_every;
 use click_lang::{Diagnostic, Graph};
 use element::{Class, UNKNOWN_CLASS};
 
@@ -12,6 +13,11 @@ use crate::diagnostics::{error, named};
 use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
+
+/// Elements that are handled in a step. Each takes about a microsecond.
+pub(crate) const ELEMENTS_A_STEP: usize = 16;
+/// Connections that are handled in a step.
+pub(crate) const CONNECTIONS_A_STEP: usize = 128;
 
 /// An element's index and a port number.
 pub(crate) type PortRef = (usize, usize);
@@ -35,31 +41,39 @@ pub(crate) struct PortLinks {
 
 /// Checks the graph step by step and resolves its ports. Stops with `None` after the first step with an error, to avoid
 /// follow-up errors.
-pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
+pub(crate) async fn hook_up(
+    graph: &Graph,
+    registry: &Registry,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Hookup> {
     check_requirements(graph, problems);
-    let classes = find_classes(graph, registry, problems);
+    let classes = find_classes(graph, registry, problems).await;
     if !problems.is_empty() {
         return None;
     }
-    let counts = count_ports(graph, &classes, problems);
+    let counts = count_ports(graph, &classes, problems).await;
     if !problems.is_empty() {
         return None;
     }
-    let hookup = resolve(graph, classes, &counts, problems);
+    let hookup = resolve(graph, classes, &counts, problems).await;
     if problems.is_empty() {
-        check_use(graph, &hookup, problems);
+        check_use(graph, &hookup, problems).await;
     }
     problems.is_empty().then_some(hookup)
 }
 
 /// Checks the whole graph despite errors. Surplus connections are omitted; elements of unknown classes get the class
 /// [`UNKNOWN_CLASS`].
-pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
+pub(crate) async fn hook_up_all(
+    graph: &Graph,
+    registry: &Registry,
+    problems: &mut Vec<Diagnostic>,
+) -> Hookup {
     check_requirements(graph, problems);
-    let classes = find_classes(graph, registry, problems);
-    let counts = count_ports(graph, &classes, problems);
-    let hookup = resolve(graph, classes, &counts, problems);
-    check_use(graph, &hookup, problems);
+    let classes = find_classes(graph, registry, problems).await;
+    let counts = count_ports(graph, &classes, problems).await;
+    let hookup = resolve(graph, classes, &counts, problems).await;
+    check_use(graph, &hookup, problems).await;
     hookup
 }
 
@@ -73,7 +87,11 @@ fn check_requirements(graph: &Graph, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-fn find_classes(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Vec<&'static Class> {
+async fn find_classes(
+    graph: &Graph,
+    registry: &Registry,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<&'static Class> {
     let mut find = |element: &click_lang::Element| {
         registry.find(&element.class).unwrap_or_else(|| {
             let message = format!("unknown element class ‘{}’", element.class);
@@ -81,18 +99,24 @@ fn find_classes(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnosti
             &UNKNOWN_CLASS
         })
     };
-    graph.elements.iter().map(&mut find).collect()
+    let mut classes = Vec::with_capacity(graph.elements.len());
+    for (index, element) in graph.elements.iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, index).await;
+        classes.push(find(element));
+    }
+    classes
 }
 
-fn resolve(
+async fn resolve(
     graph: &Graph,
     classes: Vec<&'static Class>,
     counts: &[(usize, usize)],
     problems: &mut Vec<Diagnostic>,
 ) -> Hookup {
-    let processing = processing::resolve(graph, &classes, counts, problems);
+    let processing = processing::resolve(graph, &classes, counts, problems).await;
     let mut hookup = Hookup { classes, inputs: Vec::new(), outputs: Vec::new() };
-    for (pair, count) in processing.iter().zip(counts) {
+    for (index, (pair, count)) in processing.iter().zip(counts).enumerate() {
+        pause_every(ELEMENTS_A_STEP, index).await;
         let ends = |side: &[PortMode], count: usize| {
             let end = |port| PortLinks { push: side.get(port) != Some(&PortMode::Pull), peers: Vec::new() };
             (0..count).map(end).collect::<Vec<_>>()
@@ -100,11 +124,11 @@ fn resolve(
         hookup.inputs.push(ends(&pair.0, count.0));
         hookup.outputs.push(ends(&pair.1, count.1));
     }
-    connect(graph, &mut hookup);
+    connect(graph, &mut hookup).await;
     hookup
 }
 
-fn count_ports(
+async fn count_ports(
     graph: &Graph,
     classes: &[&'static Class],
     problems: &mut Vec<Diagnostic>,
@@ -118,9 +142,13 @@ fn count_ports(
             used.0 = used.0.max(connection.to.port + 1);
         }
     }
-    let counts: Vec<_> =
-        classes.iter().zip(&used).map(|(class, used)| ports::port_counts(class.info.ports, *used)).collect();
-    for connection in &graph.connections {
+    let mut counts = Vec::with_capacity(classes.len());
+    for (index, (class, used)) in classes.iter().zip(&used).enumerate() {
+        pause_every(ELEMENTS_A_STEP, index).await;
+        counts.push(ports::port_counts(class.info.ports, *used));
+    }
+    for (index, connection) in graph.connections.iter().enumerate() {
+        pause_every(CONNECTIONS_A_STEP, index).await;
         let has = |element: usize| counts.get(element).copied().unwrap_or_default();
         let sides = [
             ("input", connection.to, has(connection.to.element).0),
@@ -169,9 +197,10 @@ fn limit_ports(
     counts
 }
 
-fn connect(graph: &Graph, hookup: &mut Hookup) {
+async fn connect(graph: &Graph, hookup: &mut Hookup) {
     let mut seen = BTreeSet::new();
-    for connection in &graph.connections {
+    for (index, connection) in graph.connections.iter().enumerate() {
+        pause_every(CONNECTIONS_A_STEP, index).await;
         let from = (connection.from.element, connection.from.port);
         let to = (connection.to.element, connection.to.port);
         if !seen.insert((from, to)) {
@@ -186,7 +215,7 @@ fn connect(graph: &Graph, hookup: &mut Hookup) {
     }
 }
 
-fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
+async fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     let mut complain = |element: usize, message: String| {
         let is_known = hookup.classes.get(element).is_some_and(|class| !class.is_unknown());
         if let Some(declared) = graph.elements.get(element).filter(|_| is_known) {
@@ -197,6 +226,7 @@ fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
         [("input", "pull input", &hookup.inputs, false), ("output", "push output", &hookup.outputs, true)];
     for (_, active_kind, sides, active) in &sides {
         for (element, ends) in sides.iter().enumerate() {
+            pause_every(CONNECTIONS_A_STEP, element).await;
             for (port, end) in ends.iter().enumerate() {
                 // One error for each connection after the first.
                 for _ in end.peers.iter().skip(1).filter(|_| end.push == *active) {
@@ -210,6 +240,7 @@ fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     }
     for (kind, _, sides, _) in &sides {
         for (element, ends) in sides.iter().enumerate() {
+            pause_every(CONNECTIONS_A_STEP, element).await;
             let mut unused = ends.iter().enumerate().filter(|(_, end)| end.peers.is_empty());
             for (port, _) in unused.by_ref().take(MAX_UNUSED_LISTED) {
                 complain(element, format!("‘{}’ {kind} {port} unused", named(graph, element)));

@@ -3,9 +3,10 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use click_lang::steps::{free_many, pause_every};
 use element::Class;
 
-use crate::hookup::Hookup;
+use crate::hookup::{ELEMENTS_A_STEP, Hookup};
 
 /// The maximum number of steps of the analysis, each of which reads 64 bits or one set bit. The analysis has one bit per
 /// pair of elements, and reads a row of bits for each connection. Order is kept everywhere where it can't be finished.
@@ -23,13 +24,13 @@ pub(crate) struct Order {
 }
 
 /// Analyses the push connections.
-pub(crate) fn analyse(hookup: &Hookup) -> Order {
+pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let count = hookup.classes.len();
     let next = |element: usize| {
         let ends = hookup.outputs.get(element).into_iter().flatten();
         ends.filter(|end| end.push).flat_map(|end| end.peers.iter().map(|peer| peer.0))
     };
-    let components = components(count, |element| next(element).collect());
+    let components = components(count, |element| next(element).collect()).await;
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
     let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element));
@@ -39,10 +40,14 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
         return Order { groups: alloc::vec![Vec::new(); count], serial, upstream_first: Vec::new() };
     };
     let reads = read_sets(hookup, words);
-    let reach = reach(hookup, &components, words, (sensitive, &reads), next);
-    let groups = (0..count).map(|element| groups(hookup, element, &reach, &mut steps)).collect();
+    let reach = reach(hookup, &components, words, (sensitive, &reads), next).await;
+    let mut all_groups = Vec::with_capacity(count);
+    for element in 0..count {
+        all_groups.push(groups(hookup, element, &reach, &mut steps).await);
+    }
     let upstream_first = components.iter().rev().flatten().copied().collect();
-    Order { groups, serial, upstream_first }
+    free_many(reach, ELEMENTS_A_STEP).await;
+    Order { groups: all_groups, serial, upstream_first }
 }
 
 /// The elements that packets pushed by `from` reach; `None` after too many visits.
@@ -59,7 +64,7 @@ pub(crate) fn reached(hookup: &Hookup, from: usize, visits: &mut usize) -> Optio
 }
 
 /// Strongly connected components in reverse topological order (Tarjan's algorithm, without recursion).
-fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
+async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     let mut index = alloc::vec![NEW; count];
     let mut low = alloc::vec![0; count];
@@ -73,6 +78,7 @@ fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize
         let mut enter = Some(root);
         loop {
             if let Some(element) = enter.take() {
+                pause_every(ELEMENTS_A_STEP, counter).await;
                 index[element] = counter;
                 low[element] = counter;
                 counter += 1;
@@ -156,7 +162,7 @@ fn merge(set: &mut [u64], other: &[u64]) {
 
 /// For each element the set of order-sensitive elements that a packet pushed into it may affect: the element itself,
 /// those that it reads, and the same for all elements that the packet reaches.
-fn reach<I: Iterator<Item = usize>>(
+async fn reach<I: Iterator<Item = usize>>(
     hookup: &Hookup,
     components: &[Vec<usize>],
     words: usize,
@@ -164,7 +170,8 @@ fn reach<I: Iterator<Item = usize>>(
     next: impl Fn(usize) -> I,
 ) -> Vec<Vec<u64>> {
     let mut reach: Vec<Vec<u64>> = alloc::vec![Vec::new(); hookup.classes.len()];
-    for component in components {
+    for (done, component) in components.iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, done).await;
         let mut set = alloc::vec![0u64; words];
         for &element in component {
             if sensitive(element) {
@@ -185,7 +192,7 @@ fn reach<I: Iterator<Item = usize>>(
 
 /// Outputs that reach a common order-sensitive element share a group. Empty, which is one group, if that takes too many
 /// steps.
-fn groups(hookup: &Hookup, element: usize, reach: &[Vec<u64>], steps: &mut usize) -> Vec<u16> {
+async fn groups(hookup: &Hookup, element: usize, reach: &[Vec<u64>], steps: &mut usize) -> Vec<u16> {
     let Some(ends) = hookup.outputs.get(element).filter(|ends| ends.len() > 1) else {
         return Vec::new();
     };
@@ -194,6 +201,7 @@ fn groups(hookup: &Hookup, element: usize, reach: &[Vec<u64>], steps: &mut usize
     // The first output that leads to each element.
     let mut leading: BTreeMap<usize, usize> = BTreeMap::new();
     for (port, end) in ends.iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, port).await;
         let Some(&(peer, _)) = end.peers.first().filter(|_| end.push) else { continue };
         let set = reach.get(peer).map_or(&[][..], Vec::as_slice);
         let first = *leading.entry(peer).or_insert(port);

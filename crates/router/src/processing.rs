@@ -6,10 +6,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use click_lang::steps::{pause, pause_every};
 use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
 
 use crate::diagnostics::{error, named};
+use crate::hookup::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 use crate::ports::{self, FlowCode, PortMode};
 
 /// The modes of an element's inputs and outputs.
@@ -26,33 +28,37 @@ struct Link {
 }
 
 /// Resolves all ports. Ports without any constraint push.
-pub(crate) fn resolve(
+pub(crate) async fn resolve(
     graph: &Graph,
     classes: &[&'static Class],
     counts: &[(usize, usize)],
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<PortModes> {
-    let sides: Vec<PortModes> = classes
-        .iter()
-        .zip(counts)
-        .map(|(class, count)| ports::processing(class.info.processing, *count))
-        .collect();
-    let stars = links(graph, classes, &sides, true);
-    let mut spread_out = sides.clone();
-    let found = spread(&mut spread_out, &stars, &LinksByPort::new(counts, &stars));
+    let mut sides: Vec<PortModes> = Vec::with_capacity(classes.len());
+    let mut spread_out = Vec::with_capacity(classes.len());
+    for (index, (class, count)) in classes.iter().zip(counts).enumerate() {
+        pause_every(ELEMENTS_A_STEP, index).await;
+        let modes = ports::processing(class.info.processing, *count);
+        spread_out.push(modes.clone());
+        sides.push(modes);
+    }
+    let stars = links(graph, classes, &sides, true).await;
+    let by_port = LinksByPort::new(counts, &stars).await;
+    let found = spread(&mut spread_out, &stars, &by_port).await;
     if found.is_empty() {
         return spread_out;
     }
-    let pairs = links(graph, classes, &sides, false);
+    let pairs = links(graph, classes, &sides, false).await;
     let mut passed = sides;
-    let (sides, links, conflicts) = match pass(&mut passed, &pairs) {
+    let (sides, links, conflicts) = match pass(&mut passed, &pairs).await {
         Some(found) => (passed, pairs, found),
         None => (spread_out, stars, found),
     };
-    let by_port = LinksByPort::new(counts, &links);
+    let by_port = LinksByPort::new(counts, &links).await;
     let steps = Cell::new(MAX_EXPLANATION_STEPS);
     let paths = Paths { graph, links: &links, by_port: &by_port, sides: &sides, steps: &steps };
     for (index, from) in conflicts {
+        pause().await;
         let Some(link) = links.get(index) else { continue };
         let mut diagnostic = conflict(graph, *link, from);
         paths.explain(&mut diagnostic, *link, from);
@@ -70,11 +76,13 @@ const MAX_PAIRS: usize = 1 << 12;
 
 /// Resolves all ports. Queues a link once for each of its ends, so it is linear in the number of links for any graph.
 /// Returns the conflicting links, each with its output's mode.
-fn spread(sides: &mut [PortModes], links: &[Link], by_port: &LinksByPort) -> Vec<(usize, PortMode)> {
+async fn spread(sides: &mut [PortModes], links: &[Link], by_port: &LinksByPort) -> Vec<(usize, PortMode)> {
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
     let mut reported = alloc::vec![false; links.len()];
     let mut conflicts = Vec::new();
-    while let Some(index) = queue.pop() {
+    for done in 0.. {
+        let Some(index) = queue.pop() else { break };
+        pause_every(CONNECTIONS_A_STEP, done).await;
         let Some(link) = links.get(index).copied() else { continue };
         match agree(sides, link) {
             Agreement::Now(port) => queue.extend(by_port.of(port)),
@@ -97,13 +105,14 @@ const MAX_STEPS: usize = 1 << 24;
 
 /// Like `spread`, but by passes over all links until nothing changes. The modes that conflict are the same, but which
 /// links are reported depends on the order; this is Click's order. `None` if it takes too many steps.
-fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)>> {
+async fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)>> {
     let mut conflicts = Vec::new();
     let mut reported = alloc::vec![false; links.len()];
     let passes = MAX_STEPS / links.len().max(1);
     for _ in 0..passes {
         let mut changed = false;
         for (index, (link, reported)) in links.iter().zip(&mut reported).enumerate() {
+            pause_every(CONNECTIONS_A_STEP, index).await;
             if *reported {
                 continue;
             }
@@ -150,7 +159,7 @@ fn agree(sides: &mut [PortModes], link: Link) -> Agreement {
 }
 
 /// All links. With `star`, an element whose ports must all agree gets a star of links instead of all pairs.
-fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: bool) -> Vec<Link> {
+async fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: bool) -> Vec<Link> {
     let mut links: Vec<Link> = graph
         .connections
         .iter()
@@ -163,6 +172,7 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
         })
         .collect();
     for (element, (class, (inputs, outputs))) in classes.iter().zip(sides).enumerate() {
+        pause_every(ELEMENTS_A_STEP, element).await;
         let agnostic = |side: &[PortMode]| {
             let ports = side.iter().enumerate().filter(|(_, kind)| **kind == PortMode::Agnostic);
             ports.map(|(port, _)| port).collect::<Vec<_>>()
@@ -211,7 +221,7 @@ struct LinksByPort {
 }
 
 impl LinksByPort {
-    fn new(counts: &[(usize, usize)], links: &[Link]) -> LinksByPort {
+    async fn new(counts: &[(usize, usize)], links: &[Link]) -> LinksByPort {
         let mut ports = 0;
         let mut elements = Vec::with_capacity(counts.len());
         for (inputs, outputs) in counts {
@@ -221,14 +231,13 @@ impl LinksByPort {
         let mut found = LinksByPort { elements, starts: alloc::vec![0; ports + 1], links: Vec::new() };
         let mut ends = Vec::with_capacity(2 * links.len());
         for (index, link) in links.iter().enumerate() {
-            let both = [(link.output, true), (link.input, false)];
-            ends.extend(both.into_iter().filter_map(|port| Some((found.number(port)?, index))));
-        }
-        // Stable, so the links of a port keep their order.
-        sorting::sort_by_key(&mut ends, |(port, _)| *port);
-        for (port, _) in &ends {
-            if let Some(count) = found.starts.get_mut(port + 1) {
-                *count += 1;
+            pause_every(CONNECTIONS_A_STEP, index).await;
+            for port in [(link.output, true), (link.input, false)] {
+                let Some(port) = found.number(port) else { continue };
+                ends.push((port, index));
+                if let Some(count) = found.starts.get_mut(port + 1) {
+                    *count += 1;
+                }
             }
         }
         let mut sum = 0;
@@ -236,7 +245,18 @@ impl LinksByPort {
             sum += *start;
             *start = sum;
         }
-        found.links.extend(ends.iter().map(|(_, index)| *index));
+        // The links of a port keep their order.
+        let mut next = found.starts.clone();
+        found.links.resize(ends.len(), 0);
+        for (done, (port, index)) in ends.into_iter().enumerate() {
+            pause_every(CONNECTIONS_A_STEP, done).await;
+            if let Some(next) = next.get_mut(port)
+                && let Some(link) = found.links.get_mut(*next)
+            {
+                *link = index;
+                *next += 1;
+            }
+        }
         found
     }
 

@@ -1,7 +1,9 @@
 //! The classes that a router can create elements of.
 
+use crate::hookup::ELEMENTS_A_STEP;
 use alloc::format;
 use alloc::vec::Vec;
+use click_lang::steps::pause_every;
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity};
 use element::Class;
@@ -30,9 +32,10 @@ impl Registry {
 
     /// Replaces other names of classes in element declarations by the class's own name, which messages and handlers
     /// show, and translates arguments that belong to such a name. Returns warnings about arguments without effect.
-    pub(crate) fn name_classes(&self, graph: &mut Graph) -> Vec<Diagnostic> {
+    pub(crate) async fn name_classes(&self, graph: &mut Graph) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for element in &mut graph.elements {
+        for (index, element) in graph.elements.iter_mut().enumerate() {
+            pause_every(ELEMENTS_A_STEP, index).await;
             let Some(class) = self.find(&element.class).filter(|class| class.info.name != element.class)
             else {
                 continue;

@@ -1,28 +1,61 @@
-//! The end of elements that have so much memory that packets should not wait until it is free: it is freed in steps.
+//! The end of a configuration that has so much memory that packets should not wait until it is free: it is freed in steps.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use click_lang::Graph;
+use click_lang::steps::{Steps, free_many, pause};
 use element::DynElement;
 
+use crate::hookup::ELEMENTS_A_STEP;
+use crate::node::Node;
 use crate::state::RouterState;
 
+/// Elements from which on a graph is freed in steps.
+const MIN_LONG_GRAPH: usize = 64;
+
 impl RouterState {
-    /// Takes out the elements that are freed in steps, and begins with that. No packet reaches them any more.
-    pub(crate) fn take_long_work(&mut self) -> Vec<Box<dyn DynElement>> {
-        let take = |node: &mut crate::node::Node| {
-            let object = node.object.get_mut();
-            let is_long = object.as_mut()?.long_work().is_some_and(|work| work.begin_removal());
-            object.take_if(|_| is_long)
-        };
-        self.nodes.iter_mut().filter_map(take).collect()
+    /// Ends a configuration that no packet reaches any more. Frees at once what elements hold, such as packets and devices,
+    /// and what is small. Returns the steps in which the rest is freed.
+    pub(crate) fn end(self: Box<Self>) -> Vec<Steps<()>> {
+        let RouterState { mut nodes, graph, by_name, .. } = *self;
+        let mut removal = Vec::new();
+        for node in &mut nodes {
+            let mut object = node.object.get_mut().take();
+            let work = object.as_mut().and_then(|object| object.long_work());
+            if work.is_some_and(|work| work.begin_removal()) {
+                removal.extend(object.map(|object| Steps::new(free_element(object))));
+            }
+        }
+        if nodes.len() >= MIN_LONG_GRAPH {
+            removal.push(Steps::new(free_graph(nodes, graph, by_name)));
+        }
+        removal
     }
 }
 
-/// Performs a step of the removal of elements. Returns whether all are gone.
-pub(crate) fn continue_removal(elements: &mut Vec<Box<dyn DynElement>>) -> bool {
-    if elements.last_mut().is_some_and(|last| last.long_work().is_none_or(|work| work.continue_removal())) {
-        elements.pop();
+async fn free_element(mut element: Box<dyn DynElement>) {
+    while element.long_work().is_some_and(|work| !work.continue_removal()) {
+        pause().await;
     }
-    elements.is_empty()
+}
+
+async fn free_graph(nodes: Vec<Node>, graph: Graph, mut by_name: BTreeMap<String, usize>) {
+    free_many(nodes, ELEMENTS_A_STEP).await;
+    free_many(graph.elements, ELEMENTS_A_STEP).await;
+    free_many(graph.connections, ELEMENTS_A_STEP).await;
+    while !by_name.is_empty() {
+        (0..ELEMENTS_A_STEP).for_each(|_| drop(by_name.pop_first()));
+        pause().await;
+    }
+}
+
+/// Performs a step of the removal of configurations. Returns whether all are gone.
+pub(crate) fn continue_removal(removed: &mut Vec<Steps<()>>) -> bool {
+    if removed.last_mut().is_some_and(|last| last.step().is_some()) {
+        removed.pop();
+    }
+    removed.is_empty()
 }

@@ -5,8 +5,9 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use click_lang::steps::Steps;
 use click_lang::{Diagnostic, Graph};
-use element::{DynElement, Environment, HandlerError, HandlerInfo, WriteEffect};
+use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
 use crate::build::Parts;
@@ -53,8 +54,8 @@ pub struct Router {
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
-    /// Elements of previous configurations that are freed in steps.
-    pub(crate) removed: Vec<Box<dyn DynElement>>,
+    /// What is freed of previous configurations.
+    pub(crate) removed: Vec<Steps<()>>,
 }
 
 impl Router {
@@ -129,7 +130,7 @@ impl Router {
         self.run(span.map(|span| self.state.resources.steady() + span))
     }
 
-    /// Performs a step of the removal of elements of previous configurations. Returns whether there was one.
+    /// Performs a step of the removal of previous configurations. Returns whether there was one.
     #[inline]
     pub(crate) fn free_removed(&mut self) -> bool {
         let is_any = !self.removed.is_empty();

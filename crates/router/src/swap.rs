@@ -208,9 +208,9 @@ impl Router {
         successor.continue_account(self.state.account());
         successor.own_writes.continue_from(&self.state.own_writes);
         successor.watch.set(successor.watch_between_calls());
-        let mut old = core::mem::replace(&mut self.state, successor);
+        let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
-        self.removed.extend(old.take_long_work());
+        self.removed.extend(old.end());
         self.swaps += 1;
     }
 
