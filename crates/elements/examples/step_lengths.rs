@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p elements --example step_lengths`
 //!
-//! A configuration replaces a small one, and the small one replaces it. Each row shows the longest step between two turns in
+//! A configuration replaces a small one, then itself, and the small one replaces it. Each row shows the longest step between two turns in
 //! microseconds: of the preparation, at the replacement, and in the turns after it, which free the old configuration. Of
 //! several runs the shortest time counts, because other processes lengthen some steps.
 
@@ -83,14 +83,16 @@ fn write(router: &mut Router, path: &str, value: &str) -> [Duration; 3] {
 
 fn show(name: &str, text: &str, change: Option<(&str, String)>) {
     let small = format!("{SMALL} // {}", " ".repeat(4096));
-    let mut rows =
-        vec![("install", [Duration::MAX; 3]), ("write", [Duration::MAX; 3]), ("remove", [Duration::MAX; 3])];
+    let again = format!("{text} //");
+    let mut rows = ["install", "write", "replace", "remove"].map(|what| (what, [Duration::MAX; 3]));
     for _ in 0..RUNS {
         let mut router = start(SMALL);
         let installed = write(&mut router, "hotconfig", text);
         let written = change.as_ref().map(|(path, value)| write(&mut router, path, value));
+        let replaced = write(&mut router, "hotconfig", &again);
         let removed = write(&mut router, "hotconfig", &small);
-        for (row, times) in rows.iter_mut().zip([Some(installed), written, Some(removed)]) {
+        let runs = [Some(installed), written, Some(replaced), Some(removed)];
+        for (row, times) in rows.iter_mut().zip(runs) {
             for (least, time) in row.1.iter_mut().zip(times.into_iter().flatten()) {
                 *least = time.min(*least);
             }
@@ -104,7 +106,7 @@ fn show(name: &str, text: &str, change: Option<(&str, String)>) {
 
 fn main() {
     println!("{:<28} {:<8} {:>9} {:>9} {:>9}", "configuration", "", "steps", "last", "after");
-    let routes = |count: usize, route: &dyn Fn(usize) -> String, separator: &str| {
+    let repeated = |count: usize, route: &dyn Fn(usize) -> String, separator: &str| {
         (0..count).map(route).collect::<Vec<_>>().join(separator)
     };
     let ip4 = |number: usize| {
@@ -124,18 +126,20 @@ fn main() {
         ] {
             let text = format!(
                 "Idle -> r :: {class}({}); r[0] -> Discard; r[1] -> Discard;",
-                routes(count, route, ", ")
+                repeated(count, route, ", ")
             );
-            let commands = routes(count, &|number| format!("set {}", route(number + count)), "\n");
+            let commands = repeated(count, &|number| format!("set {}", route(number + count)), "\n");
             let change = class.ends_with("IPLookup").then_some(("r.ctrl", commands));
             show(&format!("{class}, {count} routes"), &text, change);
         }
     }
     for count in [1_000, 5_000] {
-        let chain = format!("Idle -> {} Discard;", "Counter -> ".repeat(count));
+        let tens = count / 10;
+        let ten = |ten: usize| format!("c{ten} {} -> c{} :: Counter;", "-> Counter ".repeat(9), ten + 1);
+        let chain = format!("Idle -> c0 :: Counter; {} c{tens} -> Discard;", repeated(tens, &ten, "\n"));
         show(&format!("{count} elements in a chain"), &chain, None);
-        let ports = routes(count, &|port| format!("udp dst port {port}"), ", ");
-        let ends = routes(count, &|port| format!("i[{port}] -> Discard;"), " ");
+        let ports = repeated(count, &|port| format!("udp dst port {port}"), ", ");
+        let ends = repeated(count, &|port| format!("i[{port}] -> Discard;"), " ");
         show(
             &format!("IPClassifier, {count} outputs"),
             &format!("Idle -> i :: IPClassifier({ports}); {ends}"),
