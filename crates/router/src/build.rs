@@ -3,15 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, DynElement, ElementState, Environment, Gathering, HandlerError, Message, Resources,
-    Resting, Setup, SetupError, SetupRemark, ShardMode, value_hint,
+    Arguments, Clock, DynElement, ElementState, Gathering, HandlerError, Message, Resources, Resting, Setup,
+    SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -20,27 +19,19 @@ use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
-use crate::hookup::{ELEMENTS_A_STEP, Hookup, PortLinks, PortRef, hook_up};
+use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
 use crate::join;
 use crate::node::{Node, NodeDetails, Notifier, Port};
-use crate::options::Options;
 use crate::order;
 use crate::own_writes::OwnWrites;
 use crate::pace;
-use crate::registry::Registry;
+use crate::parts::Parts;
 use crate::removal::continue_removal;
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
+use crate::step_sizes::ELEMENTS_A_STEP;
 use click_lang::steps::{complete, pause, pause_every};
-
-/// What a router is made with, besides its graph.
-pub(crate) struct Parts {
-    pub(crate) registry: Registry,
-    pub(crate) environment: Rc<dyn Environment>,
-    pub(crate) options: Options,
-    pub(crate) pool: Option<Pool>,
-}
 
 /// A router with its warnings, or all diagnostics if there are errors.
 pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;

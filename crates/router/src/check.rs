@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Element, Graph, Location, Severity, in_parts, limited};
 use element::{Environment, Message, Shard};
 
-use crate::build::Parts;
 use crate::diagnostics::named;
 use crate::hookup::{Hookup, hook_up_all};
 use crate::options::Options;
+use crate::parts::Parts;
 use crate::registry::Registry;
 use crate::sharding;
 use crate::state::RouterState;

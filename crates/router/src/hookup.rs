@@ -13,11 +13,7 @@ use crate::diagnostics::{error, named};
 use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
-
-/// Elements that are handled in a step. Each takes about a microsecond.
-pub(crate) const ELEMENTS_A_STEP: usize = 16;
-/// Connections that are handled in a step.
-pub(crate) const CONNECTIONS_A_STEP: usize = 128;
+use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 
 /// An element's index and a port number.
 pub(crate) type PortRef = (usize, usize);

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use click_lang::steps::{free_many, pause_every};
 use element::Class;
 
-use crate::hookup::{ELEMENTS_A_STEP, Hookup};
+use crate::hookup::Hookup;
+use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// The maximum number of steps of the analysis, each of which reads 64 bits or one set bit. The analysis has one bit per
 /// pair of elements, and reads a row of bits for each connection. Order is kept everywhere where it can't be finished.

@@ -11,8 +11,8 @@ use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
 
 use crate::diagnostics::{error, named};
-use crate::hookup::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 use crate::ports::{self, FlowCode, PortMode};
+use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 
 /// The modes of an element's inputs and outputs.
 type PortModes = (Vec<PortMode>, Vec<PortMode>);

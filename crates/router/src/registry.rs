@@ -1,12 +1,13 @@
 //! The classes that a router can create elements of.
 
-use crate::hookup::ELEMENTS_A_STEP;
 use alloc::format;
 use alloc::vec::Vec;
-use click_lang::steps::pause_every;
 
+use click_lang::steps::pause_every;
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity};
 use element::Class;
+
+use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// Classes by group. A router receives its registry and names no class itself.
 #[derive(Clone, Copy, Debug)]

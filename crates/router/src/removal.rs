@@ -9,9 +9,9 @@ use click_lang::Graph;
 use click_lang::steps::{Steps, free_many, pause};
 use element::DynElement;
 
-use crate::hookup::ELEMENTS_A_STEP;
 use crate::node::Node;
 use crate::state::RouterState;
+use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// Elements from which on a graph is freed in steps.
 const MIN_LONG_GRAPH: usize = 64;

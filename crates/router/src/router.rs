@@ -10,10 +10,10 @@ use click_lang::{Diagnostic, Graph};
 use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
-use crate::build::Parts;
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::pace::TURNS_PER_ROUND;
+use crate::parts::Parts;
 use crate::registry::Registry;
 use crate::removal::continue_removal;
 use crate::state::{RouterState, Watch};

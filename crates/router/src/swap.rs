@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic};
 use element::HandlerError;
 
-use crate::build::{Built, Parts};
+use crate::build::Built;
 use crate::diagnostics::error;
 use crate::options::Options;
+use crate::parts::Parts;
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
 use click_lang::steps::{Computation, Steps, complete};
