@@ -218,6 +218,40 @@ fn an_early_rejection_of_a_body_is_read() {
     server.join().expect("a request");
 }
 
+/// A connection that the daemon closes is replaced, and a client that keeps none makes one for each call.
+#[test]
+fn a_persistent_client_uses_an_open_connection_again() {
+    for (is_persistent, calls) in [(true, [2, 1]), (false, [1, 1])] {
+        let folder = Folder::new(if is_persistent { "persistent" } else { "single" });
+        let path = folder.0.join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let (sender, closed) = std::sync::mpsc::channel();
+        let server = thread::spawn(move || {
+            for count in calls {
+                let mut connection = listener.accept().expect("a connection").0;
+                for _ in 0..count {
+                    serve(&mut connection, "HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\n[]");
+                }
+                drop(connection);
+                sender.send(()).expect("the test waits");
+            }
+        });
+        let (address, credentials) = (Address::Unix(path), Credentials::default());
+        let client = match is_persistent {
+            true => Client::persistent(address, &credentials),
+            false => Client::new(address, &credentials),
+        };
+        let client = client.expect("a client");
+        for count in calls {
+            for _ in 0..count {
+                assert_eq!(client.ask(&operation::LIST_BOXES, &[]).expect("a reply").len(), 0);
+            }
+            closed.recv().expect("the connection is closed");
+        }
+        server.join().expect("requests");
+    }
+}
+
 #[test]
 fn a_call_without_an_answer_ends_after_its_limit() {
     let folder = Folder::new("limit");

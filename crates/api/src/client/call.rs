@@ -21,6 +21,9 @@ use crate::operation::{Body as _, Bytes, Method, Nothing, Operation};
 /// The time limit for connecting to a daemon on another host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection is kept for another call: less than the 20 s after which the daemon closes it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// The size of an upload from which on the daemon is asked before the body is sent.
 const EXPECT_BYTES: usize = 64 << 10;
 
@@ -69,12 +72,32 @@ impl Client {
         credentials: &Credentials,
         limit: Option<Duration>,
     ) -> Result<Self, ClientError> {
+        Self::build(address, credentials, limit, 0)
+    }
+
+    /// Like [`new`](Self::new), but an answered call leaves its connection open for the next one, for up to 15 s. If the
+    /// daemon ends, or is replaced, just when a call begins, the call fails with [`ClientError::Connection`].
+    ///
+    /// # Errors
+    ///
+    /// The certificates can't be used.
+    pub fn persistent(address: Address, credentials: &Credentials) -> Result<Self, ClientError> {
+        Self::build(address, credentials, None, 1)
+    }
+
+    fn build(
+        address: Address,
+        credentials: &Credentials,
+        limit: Option<Duration>,
+        idle_connections: usize,
+    ) -> Result<Self, ClientError> {
         let config = Agent::config_builder()
             .timeout_global(limit)
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
-            .max_idle_connections(0)
+            .max_idle_connections(idle_connections)
+            .max_idle_age(IDLE_TIMEOUT)
             .user_agent(concat!("clickbox/", env!("CARGO_PKG_VERSION")));
         let agent = match &address {
             Address::Unix(path) => Agent::with_parts(config.build(), UnixConnector(path.clone()), NoResolver),

@@ -86,7 +86,9 @@ impl Transport for UnixTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // Connections are not reused.
-        false
+        // Neither an end nor a byte may wait: the reply before was read to its end.
+        let waiting = self.stream.set_nonblocking(true).and_then(|()| self.stream.read(&mut [0]));
+        let is_quiet = waiting.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        is_quiet && self.stream.set_nonblocking(false).is_ok()
     }
 }

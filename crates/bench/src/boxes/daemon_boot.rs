@@ -107,7 +107,7 @@ impl Daemon {
         // The daemon prints a line when it is ready, or none if it fails.
         let mut line = String::new();
         let ready = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut line));
-        let client = Client::new(Address::Unix(socket), &Credentials::default())?;
+        let client = Client::persistent(Address::Unix(socket), &Credentials::default())?;
         let daemon = Self { child, folder, client };
         match ready {
             Some(Ok(1..)) => Ok(daemon),
