@@ -44,6 +44,9 @@ pub(crate) const MAX_JOURNAL_BYTES: usize = 8 << 20;
 /// The time for a request to a box.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The time that a fabric gives a box to install a configuration.
+pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long an operation waits for another change of the same box: an installation into a box in an endless loop takes
 /// its full timeout.
 pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);

@@ -105,11 +105,13 @@ impl Supervisor {
         self.reserve(&managed)?;
         let made = managed.clone();
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
-        let checked = match is_checked {
-            true => None,
-            false => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
+        // A box that starts at once finds the same errors itself, when its configuration is installed.
+        let is_check_first = !is_checked && !(request.start && self.is_start_limited(&request));
+        let checked = match is_check_first {
+            true => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
+            false => None,
         };
-        // Meanwhile its sandbox is created. It is started when the check has accepted the configuration.
+        // Meanwhile its sandbox is created. It is started when a check, if there is one, has accepted the configuration.
         let attached =
             self.check_attachments(&request).and_then(|()| self.attach_box(&managed, request.start));
         let stored = StoredBox {
@@ -131,7 +133,14 @@ impl Supervisor {
         staged?;
         if request.start {
             operation.note_started(&managed);
-            self.boot_with(&managed, Boot::default(), writes)?;
+            let started = self.boot_with(&managed, Boot::default(), writes);
+            match started {
+                Err(failure) if !is_checked && !is_check_first => {
+                    self.check_failed_start(&managed, &failure)?;
+                    return Err(failure);
+                }
+                other => other?,
+            }
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);

@@ -1,15 +1,18 @@
 //! Checks configurations, each in a box of its own that is then discarded.
 
 use super::lifecycle::with_source;
-use super::managed_box::Known;
+use super::managed_box::{Known, ManagedBox};
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::PendingOrder;
+use crate::limits::INSTALL_TIMEOUT;
 use api::{
     Check, CheckReply, ConfigurationName, CoreCount, CreateBox, Diagnostic, File, ImageDigest, Owner,
     Severity, Size, Time,
 };
-use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
+use protocol::fabric::{
+    CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, FabricError, orders,
+};
 
 /// The check of a configuration that goes on in the fabric.
 #[derive(Debug)]
@@ -46,6 +49,38 @@ impl Supervisor {
         files: &[File],
     ) -> Result<(), OperationError> {
         self.finish_check(self.begin_check_for(definition, known, text, files)?)
+    }
+
+    /// Whether the limits of checks also hold for the first installation of a box, so that it needs no check before: the box
+    /// has no more memory, and no more time.
+    pub(super) fn is_start_limited(&self, definition: &CreateBox) -> bool {
+        let limits = self.0.check_limits;
+        limits.time >= INSTALL_TIMEOUT && limits.memory >= definition.memory.0
+    }
+
+    /// Checks the configuration of a new box that was started without a check, after the start has failed, and returns an
+    /// error if the configuration has errors. Of other failures, such as the end of the fabric, a check knows nothing.
+    pub(super) fn check_failed_start(
+        &self,
+        managed: &ManagedBox,
+        failure: &OperationError,
+    ) -> Result<(), OperationError> {
+        let is_about_configuration = match failure {
+            OperationError::Refused(_) => true,
+            OperationError::Fabric(failure) => matches!(
+                failure,
+                FabricError::Timeout(..) | FabricError::Gone(_) | FabricError::Broken(..) | FabricError::Create(..)
+            ),
+            _ => false,
+        };
+        if !is_about_configuration {
+            return Ok(());
+        }
+        let definition = managed.inner().definition.clone();
+        let configurations = self.configurations_of(managed)?;
+        configurations.iter().try_for_each(|configuration| {
+            self.check_for(&definition, Known::default(), &configuration.text, &configuration.files)
+        })
     }
 
     /// Begins the check of the configuration of a box, as by [`check_for`](Self::check_for).
