@@ -11,6 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// How long an order waits for a fabric that is being restarted.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,6 +48,9 @@ struct LinkState {
 /// An order that was sent.
 #[derive(Debug)]
 pub(crate) struct PendingOrder<A>(Pending<A>);
+
+/// The answer to an order, for a task that awaits it.
+pub(crate) type AwaitedAnswer<A> = oneshot::Receiver<Result<<A as Ask>::Answer, FabricError>>;
 
 impl<A: Ask> PendingOrder<A> {
     /// Waits for the answer.
@@ -205,6 +209,18 @@ impl FabricLink {
     pub(crate) fn begin_now<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
         let client = self.state().client.clone();
         Ok(PendingOrder(client.ok_or(FabricError::Disconnected)?.begin(order, &[])?))
+    }
+
+    /// Sends an order if that is possible without waiting. The receiver then gets its answer, or nothing if the fabric ends.
+    pub(crate) fn try_begin<A>(&self, order: A) -> Result<Option<AwaitedAnswer<A>>, OperationError>
+    where
+        A: Ask,
+        A::Answer: Send + 'static,
+    {
+        let Some(client) = self.state().client.clone() else { return Ok(None) };
+        let (sender, answer) = oneshot::channel();
+        let is_sent = client.try_begin(order, move |answer| drop(sender.send(answer)))?;
+        Ok(is_sent.then_some(answer))
     }
 
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.

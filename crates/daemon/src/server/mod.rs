@@ -6,6 +6,7 @@ mod connection;
 mod error;
 mod files;
 mod gate;
+mod handlers;
 mod listen;
 mod listeners;
 mod memory;

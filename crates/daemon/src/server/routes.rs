@@ -4,6 +4,7 @@ use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
 use super::files::{Files, image, remove_upload, upload};
 use super::gate::{Gate, authorize};
+use super::handlers::{ask_handler, list_handlers, read_handler, write_handler};
 use super::memory::MemoryPool;
 use super::metrics::{self, MetricsInput};
 use super::record::RecordNote;
@@ -24,10 +25,10 @@ use api::operation;
 use api::{
     AccountQuery, AccountReport, AddFlow, AddPort, AddressEntry, AuditQuery, BoxDetail, BoxName, BoxStatus,
     CaptureQuery, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport,
-    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, FlowStatus, HandlerArgument,
-    HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, Owner,
-    PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, StopQuery, StopReply, StoreStatus,
-    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, FlowStatus, HostStatus,
+    Install, LogQuery, MacAddr, Owner, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress,
+    StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade,
+    UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -394,47 +395,6 @@ async fn check(
 ) -> JsonResult<CheckReply> {
     files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
     answer(supervisor, move |supervisor| supervisor.check(&request)).await
-}
-
-async fn list_handlers(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<BoxName>,
-) -> JsonResult<Vec<HandlerInfo>> {
-    answer(supervisor, move |supervisor| supervisor.handlers(&name)).await
-}
-
-type HandlerNames = (BoxName, String);
-
-fn handler((name, handler): HandlerNames) -> Result<HandlerPath, ErrorResponse> {
-    HandlerPath::of(name, &handler).map_err(|error| ErrorResponse::new(ErrorCode::Invalid, error.to_string()))
-}
-
-async fn read_handler(
-    Extension(supervisor): SupervisorArg,
-    PathNames(names): PathNames<HandlerNames>,
-) -> JsonResult<HandlerValue> {
-    let path = handler(names)?;
-    answer(supervisor, move |supervisor| supervisor.read(&path, b"")).await
-}
-
-async fn ask_handler(
-    Extension(supervisor): SupervisorArg,
-    PathNames(names): PathNames<HandlerNames>,
-    JsonBody(request): JsonBody<HandlerArgument>,
-) -> JsonResult<HandlerValue> {
-    let path = handler(names)?;
-    answer(supervisor, move |supervisor| supervisor.read(&path, &request.argument.0)).await
-}
-
-async fn write_handler(
-    Extension(supervisor): SupervisorArg,
-    Extension(note): Extension<RecordNote>,
-    PathNames(names): PathNames<HandlerNames>,
-    JsonBody(request): JsonBody<HandlerWrite>,
-) -> EmptyResult {
-    note.detail(&request.value.0);
-    let path = handler(names)?;
-    done(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
 }
 
 async fn list_switches(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<SwitchStatus>> {

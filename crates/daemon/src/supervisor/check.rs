@@ -10,9 +10,7 @@ use api::{
     Check, CheckReply, ConfigurationName, CoreCount, CreateBox, Diagnostic, File, ImageDigest, Owner,
     Severity, Size, Time,
 };
-use protocol::fabric::{
-    CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, FabricError, orders,
-};
+use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, FabricError, orders};
 
 /// The check of a configuration that goes on in the fabric.
 #[derive(Debug)]
@@ -69,7 +67,10 @@ impl Supervisor {
             OperationError::Refused(_) => true,
             OperationError::Fabric(failure) => matches!(
                 failure,
-                FabricError::Timeout(..) | FabricError::Gone(_) | FabricError::Broken(..) | FabricError::Create(..)
+                FabricError::Timeout(..)
+                    | FabricError::Gone(_)
+                    | FabricError::Broken(..)
+                    | FabricError::Create(..)
             ),
             _ => false,
         };

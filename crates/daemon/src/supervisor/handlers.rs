@@ -17,19 +17,28 @@ impl Supervisor {
         Ok(HandlerValue { value: Value(value) })
     }
 
+    /// As [`read`](Self::read), for a task, which is no thread that waits. `None`: that is not possible now.
+    pub async fn try_read(
+        &self,
+        path: &HandlerPath,
+        argument: &[u8],
+    ) -> Result<Option<HandlerValue>, OperationError> {
+        self.0.managed_box(&path.name)?;
+        let Some(answer) = self.0.fabrics.try_begin(read_order(path, argument, CALL_TIMEOUT))? else {
+            return Ok(None);
+        };
+        // The box has the time that is in the order. An error means that the fabric has gone.
+        let value = answer.await.unwrap_or(Err(FabricError::Disconnected))?;
+        Ok(Some(HandlerValue { value: Value(value.into_vec()) }))
+    }
+
     pub(super) fn read_within(
         &self,
         path: &HandlerPath,
         argument: &[u8],
         timeout: Duration,
     ) -> Result<Vec<u8>, OperationError> {
-        let value = self.0.fabrics.ask(orders::ReadHandler {
-            name: path.name.clone(),
-            configuration: path.configuration.clone(),
-            handler: path.handler.clone(),
-            argument: ByteBuf::from(argument),
-            timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
-        });
+        let value = self.0.fabrics.ask(read_order(path, argument, timeout));
         value.map(ByteBuf::into_vec)
     }
 
@@ -69,6 +78,17 @@ impl Supervisor {
             }
         }
         Ok(found)
+    }
+}
+
+/// The order to read a handler.
+fn read_order(path: &HandlerPath, argument: &[u8], timeout: Duration) -> orders::ReadHandler {
+    orders::ReadHandler {
+        name: path.name.clone(),
+        configuration: path.configuration.clone(),
+        handler: path.handler.clone(),
+        argument: ByteBuf::from(argument),
+        timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
     }
 }
 

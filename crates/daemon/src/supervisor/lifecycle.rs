@@ -82,7 +82,10 @@ impl Supervisor {
     }
 
     /// A box's stored configurations, as the fabric gets them.
-    pub(super) fn configurations_of(&self, managed: &ManagedBox) -> Result<Vec<Configuration>, OperationError> {
+    pub(super) fn configurations_of(
+        &self,
+        managed: &ManagedBox,
+    ) -> Result<Vec<Configuration>, OperationError> {
         let (name, destinations, parameters) = (&managed.name, managed.destinations(), managed.parameters());
         let store = self.0.store();
         let with_files = |stored: StoredConfiguration| {

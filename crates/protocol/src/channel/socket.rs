@@ -61,30 +61,49 @@ impl Channel {
         message: &T,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), ChannelError> {
+        self.send_with(message, descriptors, SendFlags::empty())
+    }
+
+    /// Like [`send`](Self::send), but fails with [`ChannelError::WouldBlock`] if there is no room for the message now.
+    pub fn try_send<T: Serialize>(&self, message: &T) -> Result<(), ChannelError> {
+        self.send_with(message, &[], SendFlags::DONTWAIT)
+    }
+
+    fn send_with<T: Serialize>(
+        &self,
+        message: &T,
+        descriptors: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> Result<(), ChannelError> {
         if descriptors.len() > MAX_DESCRIPTORS {
             return Err(ChannelError::TooManyDescriptors(descriptors.len()));
         }
         let bytes = codec::encode_to(message, vec![INLINE]).map_err(ChannelError::Encode)?;
         let value = bytes.get(1..).unwrap_or_default();
         if value.len() <= MAX_INLINE {
-            return self.send_bytes(&bytes, descriptors);
+            return self.send_bytes(&bytes, descriptors, flags);
         }
         let file = memory_file::create(value)?;
         let mut head = vec![IN_MEMORY_FILE];
         head.extend((value.len() as u64).to_le_bytes());
         let mut all = vec![file.as_fd()];
         all.extend(descriptors);
-        self.send_bytes(&head, &all)
+        self.send_bytes(&head, &all, flags)
     }
 
-    fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+    fn send_bytes(
+        &self,
+        bytes: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> Result<(), ChannelError> {
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS + 1))];
             let mut control = SendAncillaryBuffer::new(&mut space);
             if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
                 return Err(ChannelError::TooManyDescriptors(descriptors.len()));
             }
-            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL | flags) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => return Err(ChannelError::Closed),

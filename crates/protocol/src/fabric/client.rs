@@ -8,13 +8,17 @@ use crate::codec;
 use crate::hello::{Hello, StoreIdentity};
 use serde_bytes::ByteBuf;
 use std::collections::HashMap;
+use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the caller of an order gets.
 type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
+
+/// Takes the outcome of an order, in the thread of the [`Reader`]. It is dropped if no reply will come.
+type Caller = Box<dyn FnOnce(Outcome) + Send>;
 
 /// A connection to a fabric. Many threads may ask at once.
 #[derive(Debug)]
@@ -25,13 +29,19 @@ pub struct Client {
     peer_version: u16,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Waiting {
     /// The number of the last order.
     last: u64,
-    callers: HashMap<u64, SyncSender<Outcome>>,
+    callers: HashMap<u64, Caller>,
     /// The fabric has gone: no reply will come.
     closed: bool,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("callers", &self.callers.len()).finish_non_exhaustive()
+    }
 }
 
 /// An order that was sent. Its answer is dropped with this.
@@ -93,25 +103,50 @@ impl Client {
     /// Sends an order with descriptors, and does not wait.
     pub fn begin<A: Ask>(&self, order: A, descriptors: &[BorrowedFd<'_>]) -> Result<Pending<A>, FabricError> {
         let (sender, outcome) = sync_channel(1);
-        let number = {
-            let mut waiting = self.waiting();
-            if waiting.closed {
-                return Err(FabricError::Disconnected);
-            }
-            waiting.last += 1;
-            let number = waiting.last;
-            waiting.callers.insert(number, sender);
-            number
-        };
+        // The caller waits, and the queue has room for its one reply.
+        let number = self.register(Box::new(move |outcome| drop(sender.try_send(outcome))))?;
         let sent = self.channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors);
-        if let Err(error) = sent {
-            self.waiting().callers.remove(&number);
-            return Err(match matches!(error, ChannelError::Closed) {
-                true => FabricError::Disconnected,
-                false => FabricError::System(::model::with_causes(&error)),
-            });
-        }
+        sent.map_err(|error| self.not_sent(number, &error))?;
         Ok(Pending { outcome, order: PhantomData })
+    }
+
+    /// Sends an order, and has the reader's thread pass the answer to `answered`, which must not wait for anything. It is
+    /// dropped if the fabric ends before. Returns false, and drops it, if the order could not be sent without waiting.
+    pub fn try_begin<A: Ask>(
+        &self,
+        order: A,
+        answered: impl FnOnce(Result<A::Answer, FabricError>) + Send + 'static,
+    ) -> Result<bool, FabricError> {
+        let number = self.register(Box::new(move |(result, _)| answered(decoded::<A>(result))))?;
+        match self.channel.try_send(&ToFabric::Order { number, order: Box::new(order.into()) }) {
+            Ok(()) => Ok(true),
+            Err(ChannelError::WouldBlock) => {
+                self.waiting().callers.remove(&number);
+                Ok(false)
+            }
+            Err(error) => Err(self.not_sent(number, &error)),
+        }
+    }
+
+    /// Registers who takes the outcome of the next order. Returns its number.
+    fn register(&self, caller: Caller) -> Result<u64, FabricError> {
+        let mut waiting = self.waiting();
+        if waiting.closed {
+            return Err(FabricError::Disconnected);
+        }
+        waiting.last += 1;
+        let number = waiting.last;
+        waiting.callers.insert(number, caller);
+        Ok(number)
+    }
+
+    /// The error for an order that could not be sent.
+    fn not_sent(&self, number: u64, error: &ChannelError) -> FabricError {
+        self.waiting().callers.remove(&number);
+        match error {
+            ChannelError::Closed => FabricError::Disconnected,
+            error => FabricError::System(::model::with_causes(error)),
+        }
     }
 
     /// Closes the connection. Callers that wait get [`FabricError::Disconnected`].
@@ -125,10 +160,14 @@ impl<A: Ask> Pending<A> {
     pub fn wait(self) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
         // An error means that the reader dropped the caller because the fabric has gone.
         let (result, descriptors) = self.outcome.recv().map_err(|_| FabricError::Disconnected)?;
-        let (answer, _) =
-            codec::decode(&result?).map_err(|error| FabricError::Protocol(error.to_string()))?;
-        Ok((answer, descriptors))
+        Ok((decoded::<A>(result)?, descriptors))
     }
+}
+
+/// The answer to an order.
+fn decoded<A: Ask>(result: Result<ByteBuf, FabricError>) -> Result<A::Answer, FabricError> {
+    let (answer, _) = codec::decode(&result?).map_err(|error| FabricError::Protocol(error.to_string()))?;
+    Ok(answer)
 }
 
 impl Reader {
@@ -136,8 +175,7 @@ impl Reader {
     fn answer(&self, number: u64, outcome: Outcome) {
         let caller = self.0.waiting().callers.remove(&number);
         if let Some(caller) = caller {
-            // The caller waits, and the queue has room for its one reply.
-            let _ = caller.try_send(outcome);
+            caller(outcome);
         }
     }
 
@@ -163,7 +201,7 @@ impl Reader {
                     let message = "the daemon has no file descriptors left".to_string();
                     let callers = std::mem::take(&mut self.0.waiting().callers);
                     for caller in callers.into_values() {
-                        let _ = caller.try_send((Err(FabricError::System(message.clone())), Vec::new()));
+                        caller((Err(FabricError::System(message.clone())), Vec::new()));
                     }
                 }
                 Err(error) => break Some(::model::with_causes(&error)),
