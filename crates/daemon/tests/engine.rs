@@ -145,6 +145,33 @@ fn a_check_reports_all_errors() {
     assert!(supervisor.boxes().unwrap().is_empty());
 }
 
+/// A box that starts at once finds the errors itself. They are those of a check, and nothing is left of the box.
+#[test]
+fn a_new_box_finds_the_errors_of_a_check() {
+    in_each(|supervisor, sandbox| {
+        let text = "FromDevice(0) -> Cuonter -> Discard;\nIdle -> Queue(many) -> Discard;";
+        let source = Some("fw.click".to_string());
+        let check = Check {
+            configuration: text.into(),
+            source: source.clone(),
+            ports: Some(1),
+            files: Vec::new(),
+            uploads: Vec::new(),
+        };
+        let found = supervisor.check(&check).unwrap().diagnostics;
+        assert!(found.len() > 1, "{sandbox:?}: {found:?}");
+        for start in [true, false] {
+            let request = CreateBox { start, source: source.clone(), ..make(sandbox, "fw", text, &["-"]) };
+            let refused = supervisor.create_box(request);
+            let Err(OperationError::Refused(details)) = refused else { panic!("{sandbox:?}: {refused:?}") };
+            assert_eq!(details, found, "{sandbox:?}, start: {start}");
+            assert_eq!(supervisor.show_box(&name("fw")).unwrap_err().code(), ErrorCode::NotFound);
+        }
+        supervisor.create_box(make(sandbox, "fw", "Idle -> Discard;", &["-"])).unwrap();
+        assert_eq!(state(supervisor, "fw"), api::BoxState::Running);
+    });
+}
+
 /// A box with the policy `never` stays stopped after a stop, and crashed after it was killed.
 #[test]
 fn a_box_that_never_restarts_stays_stopped_or_crashed() {

@@ -106,10 +106,10 @@ impl Supervisor {
         let made = managed.clone();
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
         // A box that starts at once finds the same errors itself, when its configuration is installed.
-        let is_check_first = !is_checked && !(request.start && self.is_start_limited(&request));
-        let checked = match is_check_first {
-            true => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
-            false => None,
+        let is_unchecked_start = !is_checked && request.start && self.is_start_limited(&request);
+        let checked = match is_checked || is_unchecked_start {
+            true => None,
+            false => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
         };
         // Meanwhile its sandbox is created. It is started when a check, if there is one, has accepted the configuration.
         let attached =
@@ -133,13 +133,11 @@ impl Supervisor {
         staged?;
         if request.start {
             operation.note_started(&managed);
-            let started = self.boot_with(&managed, Boot::default(), writes);
-            match started {
-                Err(failure) if !is_checked && !is_check_first => {
+            if let Err(failure) = self.boot_with(&managed, Boot::default(), writes) {
+                if is_unchecked_start {
                     self.check_failed_start(&managed, &failure)?;
-                    return Err(failure);
                 }
-                other => other?,
+                return Err(failure);
             }
         }
         let message = format!("box {} was created", managed.name);

@@ -57,23 +57,20 @@ impl Supervisor {
     }
 
     /// Checks the configuration of a new box that was started without a check, after the start has failed, and returns an
-    /// error if the configuration has errors. Of other failures, such as the end of the fabric, a check knows nothing.
+    /// error if the configuration has errors. A check adds nothing to other failures: the end of the fabric, and a start that
+    /// took as long as a check may take.
     pub(super) fn check_failed_start(
         &self,
         managed: &ManagedBox,
         failure: &OperationError,
     ) -> Result<(), OperationError> {
-        let is_about_configuration = match failure {
-            OperationError::Refused(_) => true,
-            OperationError::Fabric(failure) => matches!(
-                failure,
-                FabricError::Timeout(..)
-                    | FabricError::Gone(_)
-                    | FabricError::Broken(..)
-                    | FabricError::Create(..)
-            ),
-            _ => false,
-        };
+        let is_about_configuration = matches!(
+            failure,
+            OperationError::Refused(_)
+                | OperationError::Fabric(
+                    FabricError::Gone(_) | FabricError::Broken(..) | FabricError::Create(..)
+                )
+        );
         if !is_about_configuration {
             return Ok(());
         }
