@@ -238,7 +238,7 @@ struct Steered {
     runner: Shards<Steering>,
     lanes: Vec<Lane>,
     // Boxes end before the worker that runs them: fields are dropped in order.
-    _boxes: Vec<Sandbox>,
+    boxes: Vec<Sandbox>,
     _worker: Option<Worker>,
 }
 
@@ -305,10 +305,11 @@ impl Steered {
                 add_flows(steering, now)?;
             }
         }
-        TestBed::collapse_pages(&boxes);
-        let mut steered = Self { runner, lanes, _boxes: boxes, _worker: worker };
+        let mut steered = Self { runner, lanes, boxes, _worker: worker };
         // Each flow gets its record.
         steered.forward(WARM_UP.max(Duration::from_nanos(u64::from(flows) * 600)))?;
+        // Only pages that were touched become huge ones.
+        TestBed::collapse_pages(&steered.boxes);
         Ok(steered)
     }
 
