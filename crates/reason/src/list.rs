@@ -378,4 +378,7 @@ reasons! {
     UNMAPPED_ADDRESS "unmapped_address":
         "An address of the IPv6 packet stands for no IPv4 address.",
         "Give the translator the PREFIX of the addresses, or translate these with an AddressTranslator first.";
+    METER_DROP "meter_drop":
+        "The frame exceeded the rate of a meter that a controller added to the steering switch.",
+        "Send less, or have the controller raise the rate of the meter's band.";
 }

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 30] = [
+pub const REASONS: [Reason; 31] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -19,6 +19,7 @@ pub const REASONS: [Reason; 30] = [
     Reason::BOX_ENDED,
     Reason::FLOW_MISS,
     Reason::FLOW_DROP,
+    Reason::METER_DROP,
     Reason::CONTROLLER_FULL,
     Reason::NO_INSTANCE,
     Reason::FUNCTION_DROP,

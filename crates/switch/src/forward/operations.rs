@@ -328,7 +328,7 @@ impl Steering {
             Performed::InvalidTtl => {
                 outputs.report_frame(PacketReason::InvalidTtl, None, buffer.frame(), state);
             }
-            Performed::Metered => outputs.lose(Reason::FLOW_DROP),
+            Performed::Metered => outputs.lose(Reason::METER_DROP),
             Performed::All => {}
         }
         let has_outcome = outputs.has_outcome;
