@@ -44,8 +44,8 @@ pub(crate) const MAX_JOURNAL_BYTES: usize = 8 << 20;
 /// The time for a request to a box.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time that a fabric gives a box to install a configuration.
-pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes of the argument of a read that the thread of the API sends itself. More would delay other callers.
+pub(crate) const MAX_PROMPT_ARGUMENT: usize = 64 << 10;
 
 /// How long an operation waits for another change of the same box: an installation into a box in an endless loop takes
 /// its full timeout.

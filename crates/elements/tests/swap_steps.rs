@@ -105,6 +105,23 @@ fn finish(
 const REPLACED: Result<Written, HandlerError> =
     Ok(Written { effect: WriteEffect::Setting, in_config: false });
 
+/// Swaps that follow each other without a turn free what the ones before have left, so that they don't use more and more.
+#[test]
+fn swaps_in_a_row_leave_one_configuration_to_free() {
+    let turns_after = |swaps: u64| {
+        let mut router = start("Idle -> Discard;");
+        for _ in 0..swaps {
+            router.write("hotconfig", &text_of_counters(150)).expect("a swap");
+            router.turn();
+        }
+        assert_eq!(router.swaps(), swaps);
+        (0..100_000).take_while(|_| router.turn().worked).count()
+    };
+    let turns = turns_after(2);
+    assert!(turns > 10, "{turns} turns");
+    assert_eq!(turns_after(20), turns);
+}
+
 #[test]
 fn the_old_configuration_runs_until_the_new_one_takes_over() {
     let mut router = start(&firewall(400, "allow all"));

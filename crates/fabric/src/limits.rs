@@ -41,9 +41,6 @@ pub(crate) const MAX_TEMPLATE_BYTES: usize = 4 << 20;
 /// The time for a new template to become idle: a box that is always busy never does.
 pub(crate) const TEMPLATE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time for installing a configuration: a million routes take seconds.
-pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// The time for any other request to a box.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod deferred;
 mod flat;
 mod ip4;
 mod ip6;

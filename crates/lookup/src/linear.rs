@@ -24,7 +24,7 @@ pub struct LinearRoutes {
     /// While changes are deferred: what lookups still see.
     before: Option<Before>,
     /// What lookups have stopped to see, to be freed in steps.
-    forgotten: BTreeMap<u32, Option<Route>>,
+    forgotten: Vec<BTreeMap<u32, Option<Route>>>,
 }
 
 /// What was before the deferred changes.
@@ -47,7 +47,7 @@ impl Default for LinearRoutes {
             table: PrefixTable::new(),
             scattered: BTreeMap::new(),
             before: None,
-            forgotten: BTreeMap::new(),
+            forgotten: Vec::new(),
         }
     }
 }
@@ -80,6 +80,17 @@ impl LinearRoutes {
         if let Some(before) = &mut self.before {
             before.slots.entry(slot).or_insert(route);
         }
+    }
+
+    /// Frees some of what lookups have stopped to see. Returns whether nothing is left.
+    fn forget_some(&mut self) -> bool {
+        for _ in 0..SLOTS_A_STEP {
+            let Some(slots) = self.forgotten.last_mut() else { return true };
+            if slots.pop_first().is_none() {
+                self.forgotten.pop();
+            }
+        }
+        self.forgotten.is_empty()
     }
 
     /// The slot of the best route for an address.
@@ -198,14 +209,15 @@ impl StepwiseTable for LinearRoutes {
         if !self.table.apply_some_updates() {
             return false;
         }
-        if let Some(before) = self.before.take() {
-            self.forgotten = before.slots;
-        }
-        (0..SLOTS_A_STEP).any(|_| self.forgotten.pop_first().is_none())
+        self.forgotten.extend(self.before.take().map(|before| before.slots));
+        self.forget_some()
     }
 
     fn free_some(&mut self) -> bool {
-        self.table.free_some()
+        self.forgotten.extend(self.before.take().map(|before| before.slots));
+        (0..SLOTS_A_STEP).any(|_| self.scattered.pop_first().is_none())
+            && self.forget_some()
+            && self.table.free_some()
     }
 }
 

@@ -165,14 +165,14 @@ impl Nodes {
         self.nodes[node as usize] = Node { starts, before, first, class, base: old.base };
     }
 
-    /// Begins to copy these nodes, with room for more. The copy is of no use before it is complete.
-    pub(crate) fn begin_copy(&self, more: usize) -> Self {
-        Self {
-            nodes: Vec::with_capacity(self.nodes.capacity().max(self.nodes.len() + more)),
-            free_nodes: Vec::new(),
-            values: Vec::with_capacity(self.values.capacity()),
+    /// Begins to copy these nodes, with room for more, if there is memory. The copy is of no use before it is complete.
+    pub(crate) fn begin_copy(&self, more: usize) -> Option<Self> {
+        Some(Self {
+            nodes: with_room(self.nodes.capacity().max(self.nodes.len() + more))?,
+            free_nodes: with_room(self.free_nodes.capacity())?,
+            values: with_room(self.values.capacity())?,
             free_values: Default::default(),
-        }
+        })
     }
 
     /// Copies some more of nodes that have not changed. Returns whether the copy is complete.
@@ -195,6 +195,13 @@ impl Nodes {
             first as u32
         })
     }
+}
+
+/// An empty list with room for this many values, if there is memory.
+pub(crate) fn with_room<T>(count: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).ok()?;
+    Some(list)
 }
 
 /// Appends to a list some more of what it does not have of another. Returns whether it has all.

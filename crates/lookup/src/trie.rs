@@ -6,12 +6,13 @@
 //! The routes themselves are in an ordered map, from which a block is rewritten when one of its routes changes.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use crate::deferred::{BLOCKS_A_STEP, Deferred, Next};
 use crate::flat::Flat;
-use crate::node::{CHILD, Nodes, SLOTS, copy_some};
+use crate::node::{CHILD, Nodes, SLOTS, copy_some, with_room};
 use crate::{Address, Prefix};
 
 /// The largest valid hop.
@@ -37,13 +38,6 @@ const FLAT_LOOKUPS: u32 = 1 << 16;
 
 /// Routes that are added to the flat form in one call of `lookup_batch`, which then takes a few microseconds longer.
 const FLAT_STEP: usize = 32;
-
-/// Blocks that are rewritten in a step. Each takes about a microsecond.
-const BLOCKS_A_STEP: usize = 16;
-
-/// Nodes for which there is room before a block is rewritten in steps: its own, and one above it. Moving many nodes, because
-/// there is no room for more, takes long.
-const NODES_PER_BLOCK: usize = 2;
 
 /// Routes that are freed in a step.
 const ROUTES_FREED_A_STEP: usize = 128;
@@ -101,31 +95,12 @@ pub struct PrefixTable<A> {
 
 /// What lookups read.
 #[derive(Clone)]
-struct Trie {
+pub(crate) struct Trie {
     top: Box<[Slot; SLOTS]>,
     /// The second level, 256 slots per block. Block 0 stays empty.
     blocks: Vec<Slot>,
     free_blocks: Vec<u32>,
     nodes: Nodes,
-}
-
-/// Changes that lookups don't see yet.
-#[derive(Clone)]
-struct Deferred<A> {
-    /// The blocks to rewrite, by level and first address: neighbours are rewritten one after the other.
-    blocks: BTreeSet<(u8, A)>,
-    /// While changes are applied in steps: the trie that will replace the present one.
-    next: Next,
-}
-
-/// A copy of a trie, in which changes are made.
-#[derive(Clone)]
-enum Next {
-    None,
-    /// It is being copied.
-    Copying(Trie),
-    /// It is being changed.
-    Changing(Trie),
 }
 
 /// How batches are looked up.
@@ -214,7 +189,7 @@ impl<A: Address> PrefixTable<A> {
 
     /// Defers changes: lookups don't see them until they are applied, and bulk changes cost less.
     pub fn defer_updates(&mut self) {
-        self.deferred.get_or_insert_with(|| Deferred { blocks: BTreeSet::new(), next: Next::None });
+        self.deferred.get_or_insert_with(Deferred::new);
     }
 
     /// Whether changes are deferred.
@@ -238,12 +213,11 @@ impl<A: Address> PrefixTable<A> {
     pub fn apply_some_updates(&mut self) -> bool {
         let Some(deferred) = &mut self.deferred else { return true };
         match &mut deferred.next {
-            Next::None if deferred.blocks.len() <= BLOCKS_A_STEP => {
-                self.apply_updates();
-                return true;
-            }
             Next::None => {
-                deferred.next = Next::Copying(self.trie.begin_copy(NODES_PER_BLOCK * deferred.blocks.len()))
+                if !deferred.begin_copy(&self.trie) {
+                    self.apply_updates();
+                    return true;
+                }
             }
             Next::Copying(copy) => {
                 if copy.copy_some(&self.trie)
@@ -274,8 +248,11 @@ impl<A: Address> PrefixTable<A> {
 
     /// Frees some routes of a table that is no longer used. Returns whether all are free.
     pub fn free_some(&mut self) -> bool {
-        let mut freed = core::iter::repeat_with(|| self.routes.pop_first()).take(ROUTES_FREED_A_STEP);
-        freed.any(|route| route.is_none())
+        let mut blocks = self.deferred.as_mut().map(|deferred| &mut deferred.blocks);
+        (0..ROUTES_FREED_A_STEP).any(|_| {
+            let block = blocks.as_mut().and_then(|blocks| blocks.pop_first());
+            block.is_none() && self.routes.pop_first().is_none()
+        })
     }
 
     /// The hop of the longest prefix of `address`.
@@ -361,15 +338,14 @@ impl Trie {
         }
     }
 
-    /// Begins to copy this trie, with room for more nodes. The copy is of no use before it is complete.
-    fn begin_copy(&self, more_nodes: usize) -> Trie {
-        let blocks = Vec::with_capacity(self.blocks.capacity());
-        Trie {
+    /// Begins to copy this trie, with room for more nodes, if there is memory. The copy is of no use before it is complete.
+    pub(crate) fn begin_copy(&self, more_nodes: usize) -> Option<Trie> {
+        Some(Trie {
             top: self.top.clone(),
-            blocks,
-            free_blocks: Vec::new(),
-            nodes: self.nodes.begin_copy(more_nodes),
-        }
+            blocks: with_room(self.blocks.capacity())?,
+            free_blocks: with_room(self.free_blocks.capacity())?,
+            nodes: self.nodes.begin_copy(more_nodes)?,
+        })
     }
 
     /// Copies some more of a trie, which must not have changed. Returns whether the copy is complete.
@@ -379,7 +355,7 @@ impl Trie {
             && self.nodes.copy_some(&from.nodes)
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
     }
 
@@ -584,6 +560,7 @@ fn choose(deeper: u32, best: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deferred::{BLOCKS_AT_ONCE, LARGE_BYTES};
     use random::Random;
 
     /// Searches all routes.
@@ -718,6 +695,25 @@ mod tests {
             table.lookup_batch(&[0; 256], &mut [0; 256]);
         }
         table
+    }
+
+    #[test]
+    fn a_large_table_is_copied_for_many_changes_only() {
+        for (changes, is_copied) in [(BLOCKS_AT_ONCE as u32, false), (BLOCKS_AT_ONCE as u32 + 1, true)] {
+            let route = |number: u32| {
+                (Prefix::new(number.reverse_bits(), 24).unwrap(), Entry { hop: number % 2, tag: 0 })
+            };
+            let mut table = PrefixTable::build((0..40_000).map(route)).unwrap();
+            assert!(table.bytes() > LARGE_BYTES, "{} bytes", table.bytes());
+            table.defer_updates();
+            for number in 0..changes {
+                let prefix = Prefix::new(number.reverse_bits(), 24).unwrap();
+                table.insert(prefix, Entry { hop: 9, tag: 0 }).unwrap();
+            }
+            assert_eq!(table.apply_some_updates(), !is_copied, "{changes} changes");
+            while !table.apply_some_updates() {}
+            assert_eq!(table.lookup((changes - 1).reverse_bits()), Some(9));
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::build::Built;
 use crate::diagnostics::error;
 use crate::options::Options;
 use crate::parts::Parts;
+use crate::removal::continue_removal;
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
 use click_lang::steps::{Computation, Steps, complete};
@@ -211,6 +212,8 @@ impl Router {
         successor.watch.set(successor.watch_between_calls());
         let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
+        // Swaps that follow each other faster than memory is freed would use more and more.
+        while !continue_removal(&mut self.removed) {}
         self.removed.extend(old.end());
         self.swaps += 1;
     }

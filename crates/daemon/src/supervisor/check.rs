@@ -5,12 +5,13 @@ use super::managed_box::{Known, ManagedBox};
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::PendingOrder;
-use crate::limits::INSTALL_TIMEOUT;
 use api::{
     Check, CheckReply, ConfigurationName, CoreCount, CreateBox, Diagnostic, File, ImageDigest, Owner,
     Severity, Size, Time,
 };
-use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, FabricError, orders};
+use protocol::fabric::{
+    CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, FabricError, INSTALL_TIMEOUT, orders,
+};
 
 /// The check of a configuration that goes on in the fabric.
 #[derive(Debug)]
@@ -57,8 +58,8 @@ impl Supervisor {
     }
 
     /// Checks the configuration of a new box that was started without a check, after the start has failed, and returns an
-    /// error if the configuration has errors. A check adds nothing to other failures: the end of the fabric, and a start that
-    /// took as long as a check may take.
+    /// error if the configuration has errors. A check adds nothing to other failures: the end of the fabric, a start that
+    /// took as long as a check may take, and a box that was removed or stopped meanwhile.
     pub(super) fn check_failed_start(
         &self,
         managed: &ManagedBox,
@@ -67,18 +68,24 @@ impl Supervisor {
         let is_about_configuration = matches!(
             failure,
             OperationError::Refused(_)
-                | OperationError::Fabric(
-                    FabricError::Gone(_) | FabricError::Broken(..) | FabricError::Create(..)
-                )
+                | OperationError::Fabric(FabricError::Broken(..) | FabricError::Create(..))
         );
-        if !is_about_configuration {
+        let (is_wanted, definition) = {
+            let inner = managed.inner();
+            (inner.running && !inner.removed, inner.definition.clone())
+        };
+        if !is_about_configuration || !is_wanted {
             return Ok(());
         }
-        let definition = managed.inner().definition.clone();
         let configurations = self.configurations_of(managed)?;
-        configurations.iter().try_for_each(|configuration| {
+        let checked = configurations.iter().try_for_each(|configuration| {
             self.check_for(&definition, Known::default(), &configuration.text, &configuration.files)
-        })
+        });
+        match checked {
+            Err(refused @ OperationError::Refused(_)) => Err(refused),
+            // A check that fails itself says less than the start.
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Begins the check of the configuration of a box, as by [`check_for`](Self::check_for).

@@ -2,7 +2,7 @@
 
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::limits::{CALL_TIMEOUT, LIST_TIMEOUT, MAX_HANDLER_BYTES};
+use crate::limits::{CALL_TIMEOUT, LIST_TIMEOUT, MAX_HANDLER_BYTES, MAX_PROMPT_ARGUMENT};
 use api::escape;
 use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value, WriteEffect};
 use protocol::fabric::{Asked, FabricError, orders};
@@ -17,13 +17,17 @@ impl Supervisor {
         Ok(HandlerValue { value: Value(value) })
     }
 
-    /// As [`read`](Self::read), for a task, which is no thread that waits. `None`: that is not possible now.
+    /// Like [`read`](Self::read), but no thread waits for the answer. `None` if that is not possible now, or if the argument
+    /// is long.
     pub async fn try_read(
         &self,
         path: &HandlerPath,
         argument: &[u8],
     ) -> Result<Option<HandlerValue>, OperationError> {
         self.0.managed_box(&path.name)?;
+        if argument.len() > MAX_PROMPT_ARGUMENT {
+            return Ok(None);
+        }
         let Some(answer) = self.0.fabrics.try_begin(read_order(path, argument, CALL_TIMEOUT))? else {
             return Ok(None);
         };

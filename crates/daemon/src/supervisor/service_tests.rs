@@ -511,6 +511,8 @@ fn services_survive_the_daemon() {
         first.create_switch(CreateSwitch { mode, ports: vec![port], ..CreateSwitch::new(lan()) }).unwrap();
         first.create_service(service("ids", 2)).unwrap();
         first.create_chain(chain("web", &["ids"])).unwrap();
+        // Without a flow, its drain would end at once.
+        first.0.fabrics.stand_in.set_flows("ids-2", 1);
         first
             .scale_service(&ids, ScaleService { replicas: Some(1), auto: None, drain_seconds: 600 })
             .unwrap();

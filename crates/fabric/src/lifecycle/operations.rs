@@ -5,14 +5,14 @@ use super::state::Fabric;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
 use crate::error::OperationError;
 use crate::fair_lock::{FairGuard, LockTimeout};
-use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, INSTALL_TIMEOUT, MAX_BOXES, STOP_TIMEOUT};
+use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, MAX_BOXES, STOP_TIMEOUT};
 use crate::network::AttachRequest;
 use boundary::Request;
 use model::{
     BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, ImageDigest, MAX_IMAGE_BYTES, PortRequest,
     RecordedWrite, Subject, with_causes,
 };
-use protocol::fabric::{Configuration, Started};
+use protocol::fabric::{Configuration, INSTALL_TIMEOUT, Started};
 use protocol::memory_file;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

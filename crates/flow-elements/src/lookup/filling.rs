@@ -168,7 +168,7 @@ impl<S: StepwiseTable> LongWork for FilledTable<S> {
     }
 
     fn begin_removal(&mut self) -> bool {
-        true
+        !self.store.free_some()
     }
 
     fn continue_removal(&mut self) -> bool {

@@ -120,7 +120,7 @@ impl<K: RouteTableClass> LongWork for RouteTable<K> {
     }
 
     fn begin_removal(&mut self) -> bool {
-        true
+        !self.store.free_some()
     }
 
     fn continue_removal(&mut self) -> bool {

@@ -23,6 +23,7 @@ pub use orders::{Ask, Order};
 use crate::hello::Hello;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The version of this conversation. Either side also speaks the one before.
 pub const VERSION: u16 = 1;
@@ -32,6 +33,10 @@ pub const MAX_ORDER_BYTES: usize = 600 << 20;
 
 /// Bytes of a message of the fabric: the runtime of all boxes.
 pub const MAX_REPLY_BYTES: usize = 256 << 20;
+
+/// The longest time for a request to install a configuration: a million routes take seconds, and a box in an endless loop all
+/// of it.
+pub const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A message of the daemon.
 #[derive(Debug, Serialize, Deserialize)]

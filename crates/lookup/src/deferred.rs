@@ -1,0 +1,53 @@
+//! Changes of a trie that lookups don't see yet.
+
+use alloc::collections::BTreeSet;
+
+use crate::trie::Trie;
+
+/// Blocks that are rewritten in a step. Each takes about a microsecond.
+pub(crate) const BLOCKS_A_STEP: usize = 16;
+
+/// Bytes of a large trie, and how many of its blocks are rewritten at once: a copy would take longer, and as much memory as the
+/// trie.
+pub(crate) const LARGE_BYTES: usize = 4 << 20;
+pub(crate) const BLOCKS_AT_ONCE: usize = 128;
+
+/// Nodes for which there is room before a block is rewritten in steps: its own, and one above it. Moving many nodes, because
+/// there is no room for more, takes long.
+const NODES_PER_BLOCK: usize = 2;
+
+/// Changes that lookups don't see yet.
+#[derive(Clone)]
+pub(crate) struct Deferred<A> {
+    /// The blocks to rewrite, by level and first address: neighbours are rewritten one after the other.
+    pub(crate) blocks: BTreeSet<(u8, A)>,
+    /// While changes are applied in steps: the trie that will replace the present one.
+    pub(crate) next: Next,
+}
+
+/// A copy of a trie, in which changes are made.
+#[derive(Clone)]
+pub(crate) enum Next {
+    None,
+    /// It is being copied.
+    Copying(Trie),
+    /// It is being changed.
+    Changing(Trie),
+}
+
+impl<A: Ord> Deferred<A> {
+    pub(crate) fn new() -> Self {
+        Self { blocks: BTreeSet::new(), next: Next::None }
+    }
+
+    /// Begins to copy a trie. Returns false if the changes are to be made at once: they are few, or there is no memory for a
+    /// copy.
+    pub(crate) fn begin_copy(&mut self, trie: &Trie) -> bool {
+        let blocks = self.blocks.len();
+        let are_few = blocks <= BLOCKS_A_STEP || blocks <= BLOCKS_AT_ONCE && trie.bytes() > LARGE_BYTES;
+        let copy = (!are_few).then(|| trie.begin_copy(NODES_PER_BLOCK * blocks)).flatten();
+        let is_begun = copy.is_some();
+        self.next = copy.map_or(Next::None, Next::Copying);
+        is_begun
+    }
+}
