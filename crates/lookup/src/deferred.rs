@@ -2,8 +2,6 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::trie::Trie;
-
 /// Blocks that are rewritten in a step. Each takes about a microsecond.
 pub(crate) const BLOCKS_A_STEP: usize = 16;
 
@@ -18,36 +16,37 @@ const NODES_PER_BLOCK: usize = 2;
 
 /// Changes that lookups don't see yet.
 #[derive(Clone)]
-pub(crate) struct Deferred<A> {
+pub(crate) struct Deferred<A, T> {
     /// The blocks to rewrite, by level and first address: neighbours are rewritten one after the other.
     pub(crate) blocks: BTreeSet<(u8, A)>,
     /// While changes are applied in steps: the trie that will replace the present one.
-    pub(crate) next: Next,
+    pub(crate) next: Next<T>,
 }
 
 /// A copy of a trie, in which changes are made.
 #[derive(Clone)]
-pub(crate) enum Next {
+pub(crate) enum Next<T> {
     None,
     /// It is being copied.
-    Copying(Trie),
+    Copying(T),
     /// It is being changed.
-    Changing(Trie),
+    Changing(T),
 }
 
-impl<A: Ord> Deferred<A> {
+impl<A: Ord, T> Deferred<A, T> {
     pub(crate) fn new() -> Self {
         Self { blocks: BTreeSet::new(), next: Next::None }
     }
 
-    /// Begins to copy a trie. Returns false if the changes are to be made at once: they are few, or there is no memory for a
-    /// copy.
-    pub(crate) fn begin_copy(&mut self, trie: &Trie) -> bool {
+    /// Begins to copy a trie of this size: `copy` makes a copy with room for a number of further nodes, if there is memory.
+    /// Returns false if the changes are to be made at once: they are few, or there is no copy.
+    pub(crate) fn begin_copy(&mut self, bytes: usize, copy: impl FnOnce(usize) -> Option<T>) -> bool {
         let blocks = self.blocks.len();
-        let are_few = blocks <= BLOCKS_A_STEP || blocks <= BLOCKS_AT_ONCE && trie.bytes() > LARGE_BYTES;
-        let copy = (!are_few).then(|| trie.begin_copy(NODES_PER_BLOCK * blocks)).flatten();
-        let is_begun = copy.is_some();
-        self.next = copy.map_or(Next::None, Next::Copying);
-        is_begun
+        let are_few = blocks <= BLOCKS_A_STEP || blocks <= BLOCKS_AT_ONCE && bytes > LARGE_BYTES;
+        self.next = match are_few {
+            true => Next::None,
+            false => copy(NODES_PER_BLOCK * blocks).map_or(Next::None, Next::Copying),
+        };
+        matches!(self.next, Next::Copying(_))
     }
 }

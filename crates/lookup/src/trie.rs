@@ -89,13 +89,13 @@ pub struct PrefixTable<A> {
     trie: Trie,
     routes: BTreeMap<Key<A>, Entry>,
     /// While changes are deferred.
-    deferred: Option<Deferred<A>>,
+    deferred: Option<Deferred<A, Trie>>,
     form: Form<A>,
 }
 
 /// What lookups read.
 #[derive(Clone)]
-pub(crate) struct Trie {
+struct Trie {
     top: Box<[Slot; SLOTS]>,
     /// The second level, 256 slots per block. Block 0 stays empty.
     blocks: Vec<Slot>,
@@ -214,7 +214,8 @@ impl<A: Address> PrefixTable<A> {
         let Some(deferred) = &mut self.deferred else { return true };
         match &mut deferred.next {
             Next::None => {
-                if !deferred.begin_copy(&self.trie) {
+                let trie = &self.trie;
+                if !deferred.begin_copy(trie.bytes(), |nodes| trie.begin_copy(nodes)) {
                     self.apply_updates();
                     return true;
                 }
@@ -339,7 +340,7 @@ impl Trie {
     }
 
     /// Begins to copy this trie, with room for more nodes, if there is memory. The copy is of no use before it is complete.
-    pub(crate) fn begin_copy(&self, more_nodes: usize) -> Option<Trie> {
+    fn begin_copy(&self, more_nodes: usize) -> Option<Trie> {
         Some(Trie {
             top: self.top.clone(),
             blocks: with_room(self.blocks.capacity())?,
@@ -355,7 +356,7 @@ impl Trie {
             && self.nodes.copy_some(&from.nodes)
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
     }
 
