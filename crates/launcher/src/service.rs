@@ -298,26 +298,21 @@ impl Service {
         }
         let user = self.user_of(number)?;
         let spare = if share.is_none() { self.take_spare(number) } else { None };
-        let socket = &self.settings.socket;
-        let (mut fabric, reachable) = match spare {
-            Some(mut fabric) => {
-                let reachable = fabric.send_successor(socket);
-                (fabric, reachable)
-            }
+        let (fabric, descriptor) = match spare {
+            Some(connected) => connected,
             None => {
                 let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
                 let mut fabric = started.map_err(Refusal::Failed)?;
-                let reachable = fabric.identify(user, store, Some(socket));
-                (fabric, reachable)
+                let reachable = fabric.identify(user, store, Some(&self.settings.socket));
+                match reachable.and_then(|()| fabric.connect()) {
+                    Ok(descriptor) => (fabric, descriptor),
+                    Err(shortfall) => {
+                        self.give_up(fabric);
+                        return Err(Refusal::Failed(shortfall));
+                    }
+                }
             }
         };
-        let connected = reachable.and_then(|()| fabric.connect());
-        if connected.is_err() {
-            fabric.kill_now();
-            successor::remove(&self.settings.socket, number);
-            self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());
-        }
-        let descriptor = connected.map_err(Refusal::Failed)?;
         let state = fabric.state.clone();
         self.fabrics.push(fabric);
         // Fabrics that share processors are many, and a spare for each would take too much memory.
@@ -350,14 +345,29 @@ impl Service {
         self.fabrics.is_empty() && self.leaving.is_empty()
     }
 
-    /// The spare for this fabric. One that can't be used is ended.
-    fn take_spare(&mut self, number: u32) -> Option<Fabric> {
+    /// Ends a fabric that can't be used.
+    fn give_up(&mut self, mut fabric: Fabric) {
+        fabric.kill_now();
+        successor::remove(&self.settings.socket, fabric.state.number);
+        self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());
+    }
+
+    /// The spare for this fabric, connected to a daemon. One that can't be used is ended: it may have been killed, and not
+    /// have been reaped yet.
+    fn take_spare(&mut self, number: u32) -> Option<(Fabric, OwnedFd)> {
         let mut spare = self.spare.take()?;
-        if spare.is_for(&self.settings, number) {
-            return Some(spare.into_fabric());
+        if !spare.is_for(&self.settings, number) {
+            self.ended_groups.add(spare.end(), Instant::now());
+            return None;
         }
-        self.ended_groups.add(spare.end(), Instant::now());
-        None
+        let mut fabric = spare.into_fabric();
+        match fabric.send_successor(&self.settings.socket).and_then(|()| fabric.connect()) {
+            Ok(descriptor) => Some((fabric, descriptor)),
+            Err(_) => {
+                self.give_up(fabric);
+                None
+            }
+        }
     }
 
     /// Starts the spare if it is time, and its fabric is there.
