@@ -54,7 +54,7 @@ pub use mailbox::{
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};
 pub use owners::{BufferOwners, PoolMember, PoolShare};
 pub use platform::{DoorbellCount, HeapUse, Platform};
-pub use port::{ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};
+pub use port::{DirectBatch, DirectPacket, ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};
 pub use ring::{
     Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError, Slots, indices,
 };

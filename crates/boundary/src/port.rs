@@ -11,6 +11,10 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
+mod direct;
+
+pub use direct::{DirectBatch, DirectPacket};
+
 /// Prefetch distance in packets: processing this many packets takes about as long as a cache miss.
 const PREFETCH_DISTANCE: u32 = 8;
 
@@ -462,6 +466,7 @@ fn part(region: &Mapped, offset: usize, size: usize) -> Result<Mapped, RingError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Answer;
     use crate::layout::RegionLayout;
     use crate::memory::hostile::edge;
     use crate::ring::Slots;
@@ -652,6 +657,78 @@ mod tests {
         handed_over
     }
 
+    /// Passes on what can go straight, as a switch does. Returns the number of packets that moved.
+    fn pass_direct(from: &mut HostPort<()>, to: &mut HostPort<()>) -> u64 {
+        let mut batch = DirectBatch::default();
+        from.list_direct(&mut batch).unwrap();
+        to.send_direct(&mut batch).unwrap();
+        to.publish();
+        from.release_direct(&batch);
+        batch.moved().0
+    }
+
+    /// Packets with a tag and the answer "next" go straight, those before the first one that differs.
+    #[test]
+    fn packets_go_straight_to_another_box() {
+        with_pool(|[mut left, mut right], [(mut gets, mut sends), (mut receives, _)], buffers, holders| {
+            let tags = holders.tags().clone();
+            left.note_tags(&tags);
+            right.note_tags(&tags);
+            for round in 0..40u64 {
+                left.room(64).unwrap();
+                assert!((0..50).all(|number| left.send_parts(&[1; 60], None, 1 + round + number).unwrap()));
+                left.publish();
+                assert_eq!(gets.available(64), Ok(50));
+                sends.free(64).unwrap();
+                let mut sent = Vec::new();
+                for number in 0..50u8 {
+                    let spare = sends.spare().unwrap();
+                    let packet = gets.exchange(spare.buffer).unwrap();
+                    buffers.write(packet.buffer as usize * BUFFER_SIZE + 100, &[round as u8, number, 7]);
+                    // The first ten go on, and the next one is dropped.
+                    let answer = if number == 10 { Answer::Drop } else { Answer::Next };
+                    let meta = answer.to_meta();
+                    assert!(sends.push(Descriptor { offset: 100, length: 3, meta, ..packet }));
+                    sent.push(packet.buffer);
+                }
+                gets.release();
+                sends.publish();
+                let mut batch = DirectBatch::default();
+                left.list_direct(&mut batch).unwrap();
+                assert_eq!(batch.len(), 10);
+                assert!((0..).zip(batch.packets()).all(|(number, packet)| packet.tag == 1 + round + number));
+                batch.packets().iter_mut().for_each(|packet| packet.tag += 100);
+                // What is left out stays in the ring.
+                batch.truncate(8);
+                right.send_direct(&mut batch).unwrap();
+                right.publish();
+                assert_eq!(batch.moved(), (8, 24));
+                left.release_direct(&batch);
+                assert_eq!((left.waiting(), right.waiting()), ([0, 42], [8, 0]));
+                assert_eq!(receives.available(64), Ok(8));
+                for (number, buffer) in (0..8u8).zip(&sent) {
+                    let packet = receives.pop().unwrap();
+                    let mut bytes = [0; 3];
+                    buffers.read(right.pool.range(packet).unwrap().start, &mut bytes);
+                    assert_eq!((packet.buffer, packet.meta, bytes), (*buffer, 0, [round as u8, number, 7]));
+                    assert_eq!(tags.take(*buffer), 101 + round + u64::from(number));
+                }
+                receives.release();
+                // The others are received as any packets.
+                left.available(64).unwrap();
+                for (number, buffer) in (8u64..).zip(&sent[8..]) {
+                    let packet = left.take().unwrap().unwrap();
+                    let answer = if number == 10 { Answer::Drop } else { Answer::Next };
+                    assert_eq!((packet.tag, packet.meta), (1 + round + number, answer.to_meta()));
+                    assert_eq!(packet.range.start, *buffer as usize * BUFFER_SIZE + 100);
+                }
+                left.release();
+                assert_eq!(pass_direct(&mut left, &mut right), 0);
+            }
+            assert_eq!([1, 2].map(|box_| holders.give_back(PoolMember::new(box_).unwrap())), [128; 2]);
+        });
+    }
+
     #[test]
     fn a_switch_passes_packets_with_their_buffers() {
         with_pool(|[mut left, mut right], [(_, mut sends), (mut receives, _)], buffers, holders| {
@@ -701,7 +778,7 @@ mod tests {
                 given.push(receives.exchange(spare.buffer).unwrap());
             }
             let foreign = sends.borrow().unwrap();
-            let answer = crate::Answer::Port(5).to_meta();
+            let answer = Answer::Port(5).to_meta();
             sends.push(Descriptor { meta: answer, ..given[2] });
             sends.push(given[1]);
             sends.push(Descriptor { length: 60, ..foreign });
@@ -719,7 +796,9 @@ mod tests {
     fn boxes_that_name_foreign_buffers_keep_their_own() {
         with_pool(|[mut left, mut right], mut sides, buffers, holders| {
             let mut random = Random::new(21);
-            let mut faulty = 0;
+            let (mut faulty, mut direct) = (0, 0);
+            left.note_tags(&Arc::new(BufferTags::new(0)));
+            right.note_tags(&Arc::new(BufferTags::new(0)));
             let mut buffer = [0; BUFFER_SIZE];
             for _ in 0..3_000 {
                 for (_, sends) in &mut sides {
@@ -739,6 +818,8 @@ mod tests {
                     sends.publish();
                 }
                 switch(&mut left, &mut right);
+                direct += pass_direct(&mut right, &mut left);
+                direct += pass_direct(&mut left, &mut right);
                 switch(&mut right, &mut left);
                 for (receives, _) in &mut sides {
                     for _ in 0..receives.available(64).unwrap() {
@@ -753,11 +834,11 @@ mod tests {
                 }
                 // A receiver that copies the packets may find the same invalid descriptors.
                 let _ = left.available(64).and_then(|_| left.receive(&mut buffer).map(drop));
-                let _ = right.room(64).and_then(|_| right.send(&[1; 60]));
+                let _ = right.room(64).and_then(|_| right.send_parts(&[1; 60], None, random.next() | 1));
                 right.publish();
                 left.release();
             }
-            assert!(faulty > 100);
+            assert!(faulty > 100 && direct > 100, "{faulty} faulty, {direct} direct");
             assert_eq!([1, 2].map(|box_| holders.give_back(PoolMember::new(box_).unwrap())), [128; 2]);
             assert_eq!(buffers.size(), 300 * BUFFER_SIZE);
         });

@@ -31,6 +31,12 @@ impl BufferTags {
         }
     }
 
+    /// The tag of a buffer.
+    #[inline(always)]
+    pub(crate) fn get(&self, buffer: u32) -> u64 {
+        self.0.get(buffer as usize).map_or(0, |word| word.load(Relaxed))
+    }
+
     /// Takes the tag of a buffer: a later packet in it has none.
     #[inline(always)]
     pub fn take(&self, buffer: u32) -> u64 {

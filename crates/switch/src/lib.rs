@@ -24,6 +24,7 @@ mod batch;
 mod books;
 mod box_pipe;
 mod counters;
+mod direct;
 pub mod device;
 pub mod driver;
 mod forward;

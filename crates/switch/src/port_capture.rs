@@ -5,6 +5,7 @@ use crate::books::LinkBooks;
 use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::shards::Spread;
 use crate::silence::Progress;
+use boundary::DirectBatch;
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -177,6 +178,22 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn release(&mut self, batch: &Batch) {
         self.driver.release(batch);
+    }
+
+    // A packet that moves with its buffer is not read.
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        match self.captures.is_active() {
+            true => batch.clear(),
+            false => self.driver.list_direct(batch),
+        }
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        !self.captures.is_active() && self.driver.send_direct(batch)
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        self.driver.release_direct(batch);
     }
 
     fn accepts_split(&self) -> bool {

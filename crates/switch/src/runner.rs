@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
+use crate::direct::only_function;
 use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
@@ -12,6 +13,7 @@ use crate::port::{PortId, PortLimits, PortSettings};
 use crate::shards::{Exchange, Message, without_shard};
 use crate::silence::{Progress, SilenceWatch};
 use crate::switch::{Switch, SwitchError};
+use boundary::DirectBatch;
 use reason::Reason;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -33,22 +35,26 @@ pub struct PortCost {
     pub time: Duration,
     /// Visits that found frames.
     pub visits: u64,
+    /// Packets of a function that went straight to the next one.
+    pub direct: u64,
 }
 
 pub(crate) struct DriverSlot {
     pub(crate) driver: Box<dyn Driver>,
     /// The shard of the switch that drives the port, if it is another one.
-    owner: Option<usize>,
+    pub(crate) owner: Option<usize>,
     /// Whether the other shards of the switch send to the port through this one.
     serves_others: bool,
     pub(crate) cost: PortCost,
     /// Frames that came from the driver, and that it accepted.
-    came: u64,
-    went: u64,
+    pub(crate) came: u64,
+    pub(crate) went: u64,
     /// Why the driver is down.
     down: Option<DriverError>,
     /// The watch over a function that may not stand still.
     watch: Option<SilenceWatch>,
+    /// The function that all packets of the last batch went to.
+    pub(crate) direct_to: Option<PortId>,
 }
 
 /// A switch, its drivers, and the buffers between them.
@@ -57,6 +63,7 @@ pub struct SwitchRunner<F> {
     pub(crate) slots: Vec<Option<DriverSlot>>,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) batch: Batch,
+    pub(crate) direct: DirectBatch,
     plan: ForwardingPlan,
     made: MadeFrames,
     /// Ports that had little room left when something was last sent to them.
@@ -91,6 +98,7 @@ impl<F: Forward> SwitchRunner<F> {
             slots: Vec::new(),
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
+            direct: DirectBatch::default(),
             plan: ForwardingPlan::default(),
             made: MadeFrames::default(),
             crowded: Vec::new(),
@@ -139,6 +147,7 @@ impl<F: Forward> SwitchRunner<F> {
                 went: 0,
                 down: None,
                 watch: None,
+                direct_to: None,
             });
         }
         Ok(port)
@@ -400,7 +409,17 @@ impl<F: Forward> SwitchRunner<F> {
         if !source.driver.is_ready() {
             return 0;
         }
-        self.batch.leave_unread(self.switch.leaves_unread(port));
+        let leaves_unread = self.switch.leaves_unread(port);
+        let mut moved = 0;
+        if leaves_unread && source.direct_to.is_some() && self.exchange.is_none() {
+            let (packets, has_others) = self.pass_direct(port, clock);
+            if !has_others {
+                return packets;
+            }
+            moved = packets;
+        }
+        let Some(source) = running_slot(&mut self.slots, port) else { return moved };
+        self.batch.leave_unread(leaves_unread);
         match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty, refused }) => {
                 source.came += long + faulty + refused.total();
@@ -420,7 +439,7 @@ impl<F: Forward> SwitchRunner<F> {
         if taken == 0 {
             source.driver.release(&self.batch);
             self.batch.clear();
-            return 0;
+            return moved;
         }
         let begin = *clock;
         let now = self.time(begin);
@@ -433,12 +452,15 @@ impl<F: Forward> SwitchRunner<F> {
             *clock = Instant::now();
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
+            if leaves_unread {
+                source.direct_to = only_function(&self.plan, taken);
+            }
         } else {
             // The port went down after it had sent frames, from which addresses were learned.
             self.switch.flush_port(port);
         }
         self.batch.clear();
-        taken
+        moved + taken
     }
 
     /// A reading of the clock, in nanoseconds since the runner was created.

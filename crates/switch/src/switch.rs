@@ -17,7 +17,7 @@ use std::fmt;
 pub const MAX_PORTS: usize = 4096;
 
 /// Length of an Ethernet header.
-const HEADER: usize = 14;
+pub(crate) const HEADER: usize = 14;
 
 /// Why a port cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,6 +285,20 @@ impl<F: Forward> Switch<F> {
             port.counters.sent_frames += frames;
             port.counters.sent_bytes += bytes;
         }
+    }
+
+    /// Counts packets that went straight from the port of a function to that of another, and their bytes.
+    pub(crate) fn count_direct(&mut self, from: PortId, to: PortId, (packets, bytes): (u64, u64), now: u64) {
+        self.forward.count_direct(packets, bytes, now);
+        if let Some(port) = self.port_mut(from) {
+            port.counters.received_frames += packets;
+            port.counters.received_bytes += bytes;
+        }
+        if let Some(port) = self.port_mut(to) {
+            port.planned += packets;
+        }
+        self.books.planned += packets;
+        self.sent(to, packets, bytes);
     }
 
     /// Counts frames that were dropped outside the core.

@@ -465,8 +465,12 @@ fn functions_pass_frames_on_unread() {
         let [left, right] = ends.try_into().unwrap();
         let (mut left, mut right): (Pipe, Pipe) = (left, right);
         let mut bytes = 0;
+        // Of the port to the second function, and of the port in the other direction.
+        let direct = |switch: &SwitchRunner<Steering>| [3, 4].map(|port| switch.cost(PortId(port)).unwrap().direct);
+        let mut before = [0; 2];
         for round in 0..2 {
             if round == 1 {
+                before = direct(&switch);
                 captures.add(Capture::new(Box::new(Everything(Arc::clone(&captured))), None, u64::MAX));
             }
             for is_forward in [true, false] {
@@ -491,6 +495,9 @@ fn functions_pass_frames_on_unread() {
                 }
             }
         }
+        // Nothing goes straight that is captured.
+        assert!(before.iter().all(|packets| (1..=COUNT as u64).contains(packets)), "{before:?}");
+        assert_eq!(direct(&switch), before);
         let steering = switch.switch().forward_mut();
         let counters = steering.chains().counters(0).unwrap();
         let all = HopCounters { packets: 2 * COUNT as u64, bytes: bytes / 2, lost: 0 };

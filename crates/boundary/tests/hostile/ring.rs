@@ -3,8 +3,8 @@
 use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::BUFFER_SIZE;
 use boundary::{
-    BufferOwners, Consumer, Descriptor, HostPort, Mapped, PoolLayout, PoolMember, Producer, RegionLayout,
-    SharedMemory, Slots, TakenPacket,
+    BufferOwners, BufferTags, Consumer, Descriptor, DirectBatch, HostPort, Mapped, PoolLayout, PoolMember,
+    Producer, RegionLayout, SharedMemory, Slots, TakenPacket,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -102,7 +102,10 @@ pub fn ports(bytes: &[u8]) {
         let ports = [0, 1].map(|side| {
             let own = owners.take(members[side], layout.buffers()).unwrap();
             let member = (owners.clone(), members[side]);
-            HostPort::pooled(&regions[side], &layout.ports[0], buffers, member, &own, ()).unwrap()
+            let mut port =
+                HostPort::pooled(&regions[side], &layout.ports[0], buffers, member, &own, ()).unwrap();
+            port.note_tags(&Arc::new(BufferTags::new(port.buffer_count())));
+            port
         });
         drive(&input, regions, layout.size, ports);
         // Whatever the boxes wrote, each owns as many buffers as it started with.
@@ -120,7 +123,7 @@ fn drive(input: &Input, regions: [Mapped; 2], writable: usize, mut ports: [HostP
             0 => (&mut *left, &mut *right, &regions[0]),
             _ => (&mut *right, &mut *left, &regions[1]),
         };
-        match (operation >> 1) % 12 {
+        match (operation >> 1) % 13 {
             0 | 1 => {
                 let rings = boundary::control::SIZE;
                 let offset = rings + input.word() as usize % (writable - rings);
@@ -132,13 +135,14 @@ fn drive(input: &Input, regions: [Mapped; 2], writable: usize, mut ports: [HostP
                 region.store_u64(offset & !7, input.word(), Relaxed);
             }
             3 => drop(port.room(input.word() as u32)),
-            4 => drop(port.send(&buffer[..input.word() as usize % BUFFER_SIZE])),
+            4 => drop(port.send_parts(&buffer[..input.word() as usize % BUFFER_SIZE], None, 7)),
             5 => drop(port.publish()),
             6 => drop(port.available(input.word() as u32)),
             7 => drop(port.receive(&mut buffer).map(|packet| packet.map(<[u8]>::len))),
             8 => drop(port.pass(other, input.word() as u32)),
             9 => switch(port, other, input.word() as usize),
             10 => drop(port.release()),
+            11 => pass_direct(port, other),
             _ => {
                 port.waiting();
                 let _ = (port.prepare_sleep(), port.prepare_room_sleep());
@@ -172,4 +176,15 @@ fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>, head: usize) {
         from.replace_buffer(slot, spare);
     }
     from.release();
+}
+
+/// Moves packets that are passed on unread.
+fn pass_direct(from: &mut HostPort<()>, to: &mut HostPort<()>) {
+    let mut batch = DirectBatch::default();
+    if from.list_direct(&mut batch).is_ok() {
+        assert!(batch.packets().iter().all(|packet| packet.tag == 7 && packet.length() <= BUFFER_SIZE as u32));
+        let _ = to.send_direct(&mut batch);
+        to.publish();
+        from.release_direct(&batch);
+    }
 }

@@ -4,7 +4,7 @@ use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use crate::books::RingBooks;
 use crate::silence::Progress;
-use boundary::{BufferTags, HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
+use boundary::{BufferTags, DirectBatch, HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 use std::sync::Arc;
 
 /// A box's port and the function that wakes the box. The box wakes the switch through the runner's wake event.
@@ -165,6 +165,29 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             self.port.replace_buffer(*slot, *spare);
         }
         if self.port.release() {
+            (self.wake)();
+        }
+    }
+
+    // A fault is reported when frames are received or sent.
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        if self.port.list_direct(batch).is_err() {
+            batch.clear();
+        }
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        let _ = self.port.send_direct(batch);
+        let (packets, _) = batch.moved();
+        self.put += packets;
+        self.publish();
+        self.is_crowded()
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        let (packets, _) = batch.moved();
+        self.taken += packets;
+        if self.port.release_direct(batch) {
             (self.wake)();
         }
     }

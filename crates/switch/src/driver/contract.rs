@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::books::LinkBooks;
 use crate::shards::Spread;
 use crate::silence::Progress;
+use boundary::DirectBatch;
 use reason::Reason;
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -165,6 +166,19 @@ pub trait Driver: Send {
     /// Ends the use of the frames of the last [`receive_split`](Self::receive_split).
     fn release(&mut self, _: &Batch) {}
 
+    /// Lists the next packets that a box passes on and that can move to another box with their buffers. They are not received yet:
+    /// [`release_direct`](Self::release_direct) takes those that moved.
+    fn list_direct(&mut self, _: &mut DirectBatch) {}
+
+    /// Moves packets of another box to this one with their buffers, as far as there is room. Returns whether there is little room
+    /// left.
+    fn send_direct(&mut self, _: &mut DirectBatch) -> bool {
+        false
+    }
+
+    /// Takes the packets of the last [`list_direct`](Self::list_direct) that moved.
+    fn release_direct(&mut self, _: &DirectBatch) {}
+
     /// Whether [`send`](Self::send) accepts split frames.
     fn accepts_split(&self) -> bool {
         false
@@ -275,6 +289,18 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn release(&mut self, batch: &Batch) {
         (**self).release(batch);
+    }
+
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        (**self).list_direct(batch);
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        (**self).send_direct(batch)
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        (**self).release_direct(batch);
     }
 
     fn accepts_split(&self) -> bool {

@@ -6,6 +6,7 @@ use super::spread::SpreadPort;
 use crate::batch::Batch;
 use crate::books::RingBooks;
 use crate::silence::Progress;
+use boundary::DirectBatch;
 use packet::steering::Steering;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,6 +80,23 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
     fn release(&mut self, batch: &Batch) {
         if let Some(port) = self.lock().as_mut() {
             port.release(batch);
+        }
+    }
+
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        batch.clear();
+        if let Some(port) = self.lock().as_mut() {
+            port.list_direct(batch);
+        }
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        self.lock().as_mut().is_some_and(|port| port.send_direct(batch))
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        if let Some(port) = self.lock().as_mut() {
+            port.release_direct(batch);
         }
     }
 

@@ -5,6 +5,7 @@ use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use crate::books::RingBooks;
 use crate::silence::Progress;
+use boundary::DirectBatch;
 use packet::steering::{Destination, Steering};
 
 /// The ports of the cores of a box. With one core, it is that core's port.
@@ -134,6 +135,19 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
             Some(only) => only.send_split(batch, frames),
             None => self.send(batch, frames),
         }
+    }
+
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        batch.clear();
+        self.only().into_iter().for_each(|only| only.list_direct(batch));
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        self.only().is_some_and(|only| only.send_direct(batch))
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        self.only().into_iter().for_each(|only| only.release_direct(batch));
     }
 
     /// The headers inside an ICMP error, which say to which core it goes, are behind the head of a split frame.

@@ -2,6 +2,7 @@
 
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
+use boundary::DirectPacket;
 use flow_table::TokenBucket;
 use packet::MacAddr;
 use reason::Reason;
@@ -90,6 +91,15 @@ pub trait Forward: Send {
     /// Decides where a function's frames go that need not be read: one decision for each, or `None` if the frame must be read.
     fn pass_on(&mut self, _: &[UnreadFrame], _from: PortId, _now: u64, _: &mut Vec<Option<Decision>>) {}
 
+    /// Sets the tags of packets that a function passes on, as far as they go to port `to`, another function, in the same way.
+    /// Returns their number. It counts none: [`count_direct`](Self::count_direct) follows.
+    fn pass_direct(&mut self, _: &mut [DirectPacket], _from: PortId, _to: PortId, _now: u64) -> usize {
+        0
+    }
+
+    /// Counts the packets of the last [`pass_direct`](Self::pass_direct) that moved.
+    fn count_direct(&mut self, _packets: u64, _bytes: u64, _now: u64) {}
+
     /// Decides where frames go that were received at port `from`: at most [`MAX_HEADS`], each with a place for its decision.
     /// A head has all headers of its frame, as far as [`flow_table::Key::needs_more`] says so.
     fn decide_heads(&mut self, _: &[FrameHead<'_>], _from: PortId, _now: u64, _: &mut [Decision]) {}
@@ -176,6 +186,14 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
         decisions: &mut Vec<Option<Decision>>,
     ) {
         (**self).pass_on(frames, from, now, decisions);
+    }
+
+    fn pass_direct(&mut self, packets: &mut [DirectPacket], from: PortId, to: PortId, now: u64) -> usize {
+        (**self).pass_direct(packets, from, to, now)
+    }
+
+    fn count_direct(&mut self, packets: u64, bytes: u64, now: u64) {
+        (**self).count_direct(packets, bytes, now);
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {

@@ -4,6 +4,7 @@ use super::contract::{Decision, Forward, FrameHead, Outcome};
 use super::{LearningBridge, StaticTable, Steering};
 use crate::batch::UnreadFrame;
 use crate::port::PortId;
+use boundary::DirectPacket;
 use flow_table::TokenBucket;
 use packet::MacAddr;
 
@@ -58,6 +59,19 @@ impl Forward for ForwardingMode {
     ) {
         if let Self::Steering(steering) = self {
             steering.pass_on(frames, from, now, decisions);
+        }
+    }
+
+    fn pass_direct(&mut self, packets: &mut [DirectPacket], from: PortId, to: PortId, now: u64) -> usize {
+        match self {
+            Self::Steering(steering) => steering.pass_direct(packets, from, to, now),
+            _ => 0,
+        }
+    }
+
+    fn count_direct(&mut self, packets: u64, bytes: u64, now: u64) {
+        if let Self::Steering(steering) = self {
+            steering.count_direct(packets, bytes, now);
         }
     }
 

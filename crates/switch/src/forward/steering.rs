@@ -529,6 +529,16 @@ impl Forward for Steering {
         });
     }
 
+    fn pass_direct(&mut self, packets: &mut [DirectPacket], from: PortId, to: PortId, now: u64) -> usize {
+        let role = self.key(from).and_then(|key| self.chains.role(key));
+        let (Some(role), Some(to)) = (role, self.key(to)) else { return 0 };
+        self.chains.pass_direct(role, packets, to, now)
+    }
+
+    fn count_direct(&mut self, packets: u64, bytes: u64, now: u64) {
+        self.chains.count_direct(packets, bytes, now);
+    }
+
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
         let time = Duration::from_nanos(now);
         let key = self.key(from);

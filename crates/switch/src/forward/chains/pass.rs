@@ -9,14 +9,14 @@ use super::table::{Chains, Role, Step};
 use super::version::End;
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::forward::PortKey;
-use boundary::Answer;
+use boundary::{Answer, DirectPacket};
 
 /// Frames ahead whose records are prefetched.
 const AHEAD: usize = 8;
 
 /// From where to where packets go, and how many did.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+pub(super) struct Way {
     /// What their records have in common.
     assignment: Assignment,
     /// The hop that they come from, and the direction in which they were sent there.
@@ -28,6 +28,8 @@ struct Way {
     to: PortKey,
     /// The flow of which a packet is timed at the hop that they come from.
     timed: Option<u32>,
+    /// The record of the first packet.
+    first: u32,
     packets: u64,
     bytes: u64,
 }
@@ -50,24 +52,76 @@ impl Chains {
             }
             let identity = Identity::from_tag(frame.tag);
             if let (Some(way), Some(identity)) = (&mut way, identity)
-                && let Some(step) = way.pass(self, identity)
+                && way.timed != Some(identity.record)
+                && way.has(self, identity)
             {
                 way.packets += 1;
                 way.bytes += u64::from(frame.length);
-                decide(step);
+                decide(Step::To(way.to, way.tag(identity)));
                 continue;
             }
             way.take().into_iter().for_each(|way| self.count(way));
             let step = self.follow(role, mark(frame), frame.length as usize, now);
-            way = identity.and_then(|identity| self.way(role, identity, step));
+            let found = identity.and_then(|identity| self.way(role, identity));
+            way = found.filter(|way| matches!(step, Step::To(to, _) if to == way.to));
             decide(step);
         }
         way.into_iter().for_each(|way| self.count(way));
     }
 
-    /// The way that a packet went which was followed just now, for others that go the same.
-    fn way(&self, role: Role, identity: Identity, step: Step) -> Option<Way> {
-        let Step::To(to, _) = step else { return None };
+    /// Sets the tags of packets that a function passes on, as far as they go to port `to`, another function, in the same way.
+    /// Returns their number. It counts none: [`count_direct`](Self::count_direct) follows.
+    pub(crate) fn pass_direct(
+        &mut self,
+        role: Role,
+        packets: &mut [DirectPacket],
+        to: PortKey,
+        now: u64,
+    ) -> usize {
+        self.direct = None;
+        let first = packets.first().and_then(|packet| Identity::from_tag(packet.tag));
+        let Some(first) = first.filter(|_| !role.translates && !self.is_frozen()) else { return 0 };
+        let Some(mut way) = self.way(role, first).filter(|way| way.to == to && way.next.is_some()) else {
+            return 0;
+        };
+        let mark = |packet: &DirectPacket| FrameMark { tag: packet.tag, meta: Answer::Next.to_meta() };
+        packets.iter().take(AHEAD).for_each(|packet| self.prefetch(mark(packet)));
+        let mut count = 0;
+        while let Some(packet) = packets.get(count) {
+            if let Some(coming) = packets.get(count + AHEAD) {
+                self.prefetch(mark(coming));
+            }
+            let identity = Identity::from_tag(packet.tag);
+            let Some(identity) = identity.filter(|identity| way.has(self, *identity)) else { break };
+            if way.timed == Some(identity.record)
+                && let Some(version) = self.versions.get_mut(way.assignment.version)
+            {
+                version.measure(way.hop.into(), identity.record, now);
+                way.timed = None;
+            }
+            if let Some(packet) = packets.get_mut(count) {
+                packet.tag = way.tag(identity);
+            }
+            count += 1;
+        }
+        self.direct = Some(way);
+        count
+    }
+
+    /// Counts the packets of the last [`pass_direct`](Self::pass_direct) that moved.
+    pub(crate) fn count_direct(&mut self, packets: u64, bytes: u64, now: u64) {
+        let Some(way) = self.direct.take() else { return };
+        if let (Some((hop, _)), Some(version)) = (way.next, self.versions.get_mut(way.assignment.version))
+            && packets > 0
+        {
+            version.start_sample(hop.into(), way.first, now);
+        }
+        self.count(Way { packets, bytes, ..way });
+    }
+
+    /// The way of a packet that a function passes on, for others that go the same; none if its identity is lost, if the instance at
+    /// the next hop is down, or if flows say where it goes.
+    fn way(&self, role: Role, identity: Identity) -> Option<Way> {
         let Identity { record, hop, reverse: was_reverse, .. } = identity;
         let (hash, number) = self.records.flow(record);
         let version = self.versions.get(number)?;
@@ -80,21 +134,28 @@ impl Chains {
             return None;
         }
         let reverse = role.reverse.unwrap_or(was_reverse);
+        let direction = usize::from(reverse);
         let next = if reverse { hop.checked_sub(1) } else { hop.checked_add(1) };
         let next = next.and_then(|next| Some((next, *version.hops.get(usize::from(next))?)));
-        if next.is_none() && version.ends[usize::from(reverse)] != End::Port(to) {
-            return None;
-        }
         let there = next.map_or(here, |(next, _)| usize::from(next));
-        let places = [(here, role.slot), (there, self.records.slot(record, there))];
+        let slot = self.records.slot(record, there);
+        let to = match (next, version.ends.get(direction)?) {
+            (Some((_, service)), _) => {
+                let service = self.services.get(usize::from(service))?.as_ref()?;
+                service.get(slot).filter(|_| service.is_up(slot))?.ports[direction]
+            }
+            (None, End::Port(port)) => *port,
+            (None, End::LookUp) => return None,
+        };
         Some(Way {
-            assignment: Assignment { version: number, places },
+            assignment: Assignment { version: number, places: [(here, role.slot), (there, slot)] },
             hop,
             was_reverse,
             reverse,
             next,
             to,
             timed: version.timed(here),
+            first: record,
             packets: 0,
             bytes: 0,
         })
@@ -126,15 +187,18 @@ impl Chains {
 }
 
 impl Way {
-    /// Where a packet goes, if it goes this way.
+    /// Whether a packet goes this way.
     #[inline(always)]
-    fn pass(&self, chains: &Chains, identity: Identity) -> Option<Step> {
-        let Identity { record, check, hop, reverse, lookups } = identity;
-        let is_same = hop == self.hop
-            && reverse == self.was_reverse
-            && self.timed != Some(record)
-            && chains.records.is_assigned(record, check, &self.assignment);
-        let next = self.next.map(|(hop, _)| Identity { record, check, hop, reverse: self.reverse, lookups });
-        is_same.then(|| Step::To(self.to, next.map_or(0, Identity::to_tag)))
+    fn has(&self, chains: &Chains, identity: Identity) -> bool {
+        identity.hop == self.hop
+            && identity.reverse == self.was_reverse
+            && chains.records.is_assigned(identity.record, identity.check, &self.assignment)
+    }
+
+    /// The tag of a packet that goes this way.
+    #[inline(always)]
+    fn tag(&self, identity: Identity) -> u64 {
+        let next = self.next.map(|(hop, _)| Identity { hop, reverse: self.reverse, ..identity });
+        next.map_or(0, Identity::to_tag)
     }
 }

@@ -8,6 +8,7 @@ use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
 use super::freeze::Freeze;
 use super::identity::{Identity, MAX_LOOKUPS, Translated};
 use super::instances::{RefusedTuples, Service};
+use super::pass::Way;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
 use super::version::{End, Version, Versions};
@@ -132,6 +133,8 @@ pub struct Chains {
     silent: BTreeSet<PortKey>,
     /// Flows that wait.
     pub(super) freeze: Option<Box<Freeze>>,
+    /// The way of packets that go straight to another function.
+    pub(super) direct: Option<Way>,
     seconds: u32,
 }
 
@@ -152,6 +155,7 @@ impl Chains {
             crowded: BTreeSet::new(),
             silent: BTreeSet::new(),
             freeze: None,
+            direct: None,
             seconds: 0,
         }
     }
