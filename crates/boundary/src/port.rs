@@ -817,9 +817,10 @@ mod tests {
                     }
                     sends.publish();
                 }
-                switch(&mut left, &mut right);
+                (0..300).for_each(|buffer| holders.tags().set(buffer, 1 + random.next() % 9));
                 direct += pass_direct(&mut right, &mut left);
                 direct += pass_direct(&mut left, &mut right);
+                switch(&mut left, &mut right);
                 switch(&mut right, &mut left);
                 for (receives, _) in &mut sides {
                     for _ in 0..receives.available(64).unwrap() {
@@ -834,7 +835,7 @@ mod tests {
                 }
                 // A receiver that copies the packets may find the same invalid descriptors.
                 let _ = left.available(64).and_then(|_| left.receive(&mut buffer).map(drop));
-                let _ = right.room(64).and_then(|_| right.send_parts(&[1; 60], None, random.next() | 1));
+                let _ = right.room(64).and_then(|_| right.send(&[1; 60]));
                 right.publish();
                 left.release();
             }

@@ -169,8 +169,7 @@ impl Engine {
         if !self.backoff.should_idle(start, self.status.uncontended_until()) {
             return Ok(false);
         }
-        self.backoff.reset();
-        if self.context.quota.is_busy() && platform.yield_before_idle() {
+        if self.backoff.should_yield(self.context.quota.moved()) && platform.yield_before_idle() {
             self.context.quota.begin();
             return Ok(false);
         }

@@ -3,9 +3,6 @@
 use boundary::{Mapped, Platform, StatusPage};
 use core::cell::Cell;
 
-/// Packets in a turn from which on the box checks for more work before it sleeps.
-const BUSY_TURN: u64 = 32;
-
 /// The packets moved in the current turn.
 pub(crate) struct Quota {
     status: StatusPage<Mapped>,
@@ -38,12 +35,12 @@ impl Quota {
     /// computes, and shares time among such boxes by weight.
     pub(crate) fn is_over(&self, platform: &dyn Platform) -> bool {
         let quantum = u64::from(self.status.quantum());
-        quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(platform)
+        quantum != 0 && self.moved() >= quantum && !self.is_free(platform)
     }
 
-    /// Whether the turn moved so many packets that the box should check for more work before it sleeps.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.received.get().max(self.sent.get()) >= BUSY_TURN
+    /// The packets moved in the turn.
+    pub(crate) fn moved(&self) -> u64 {
+        self.received.get().max(self.sent.get())
     }
 
     /// Whether no other box waits for a turn.

@@ -36,7 +36,8 @@ impl<F: Forward> SwitchRunner<F> {
         direct.truncate(whole);
         let decided = switch.forward_mut().pass_direct(direct.packets(), port, to, now);
         direct.truncate(decided);
-        let Some(target) = running_slot(slots, to).filter(|target| decided > 0 && target.owner.is_none()) else {
+        let Some(target) = running_slot(slots, to).filter(|target| decided > 0 && target.owner.is_none())
+        else {
             return (0, true);
         };
         let is_crowded = target.driver.send_direct(direct);

@@ -466,7 +466,8 @@ fn functions_pass_frames_on_unread() {
         let (mut left, mut right): (Pipe, Pipe) = (left, right);
         let mut bytes = 0;
         // Of the port to the second function, and of the port in the other direction.
-        let direct = |switch: &SwitchRunner<Steering>| [3, 4].map(|port| switch.cost(PortId(port)).unwrap().direct);
+        let direct =
+            |switch: &SwitchRunner<Steering>| [3, 4].map(|port| switch.cost(PortId(port)).unwrap().direct);
         let mut before = [0; 2];
         for round in 0..2 {
             if round == 1 {

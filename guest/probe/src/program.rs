@@ -91,7 +91,10 @@ impl Program {
             if moved > 0 || served || self.command == Command::Busy || self.status.is_polling() {
                 backoff.reset();
             } else if backoff.should_idle(start, self.status.uncontended_until()) {
-                backoff.reset();
+                if backoff.should_yield(u64::from(used)) && boot::yield_before_idle() {
+                    used = 0;
+                    continue;
+                }
                 used = 0;
                 if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
                     boot::end_turn();

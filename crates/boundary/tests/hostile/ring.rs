@@ -182,7 +182,9 @@ fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>, head: usize) {
 fn pass_direct(from: &mut HostPort<()>, to: &mut HostPort<()>) {
     let mut batch = DirectBatch::default();
     if from.list_direct(&mut batch).is_ok() {
-        assert!(batch.packets().iter().all(|packet| packet.tag == 7 && packet.length() <= BUFFER_SIZE as u32));
+        assert!(
+            batch.packets().iter().all(|packet| packet.tag == 7 && packet.length() <= BUFFER_SIZE as u32)
+        );
         let _ = to.send_direct(&mut batch);
         to.publish();
         from.release_direct(&batch);

@@ -16,6 +16,7 @@ use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
 use crate::huge_pages;
 use crate::port::PortId;
+use boundary::DirectPacket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
     FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,

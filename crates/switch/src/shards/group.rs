@@ -279,7 +279,11 @@ impl<F: Forward> Shards<F> {
     /// Time spent on a port.
     pub fn cost(&self, port: PortId) -> Option<PortCost> {
         let found = self.shards().filter_map(|shard| shard.cost(port));
-        found.reduce(|sum, cost| PortCost { time: sum.time + cost.time, visits: sum.visits + cost.visits, direct: sum.direct + cost.direct })
+        found.reduce(|sum, cost| PortCost {
+            time: sum.time + cost.time,
+            visits: sum.visits + cost.visits,
+            direct: sum.direct + cost.direct,
+        })
     }
 
     /// The number of queues that a port has of its device; 0 if there is none.

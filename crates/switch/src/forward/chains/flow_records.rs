@@ -225,7 +225,14 @@ impl FlowRecords {
     #[inline(always)]
     pub(super) fn peek(&self, hash: u64, version: u32) -> Option<u32> {
         let is_it = |words: &[u64; WORDS]| words[0] == hash && (words[1] >> 32) as u32 == version;
-        self.candidates(hash).find(|(_, words)| is_it(words)).map(|(at, _)| at as u32)
+        // Mostly one comparison: the flow is the first one of its first set.
+        for set in self.sets(hash) {
+            let records = self.records.get(set..set + WAYS)?;
+            if let Some(way) = records.iter().position(is_it) {
+                return Some((set + way) as u32);
+            }
+        }
+        None
     }
 
     /// Which translator made the record at a place.

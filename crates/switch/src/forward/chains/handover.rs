@@ -95,7 +95,7 @@ impl Chains {
             return Some(None);
         }
         let Identity { record, hop, reverse, .. } = *identity;
-        let service = self.services.get(usize::from(freeze.service)).and_then(Option::as_ref);
+        let service = self.services.get(freeze.service);
         let instance = service.and_then(|service| service.get(self.records.slot(record, hop.into())));
         Some(instance.map(|instance| instance.ports[usize::from(reverse)]))
     }
@@ -145,7 +145,7 @@ impl Chains {
 
     /// The instance that takes a flow over from another one: `None` if there is none.
     pub fn heir(&self, service: u16, slot: u8, hash: u64) -> Option<u8> {
-        let service = self.services.get(usize::from(service))?.as_ref()?;
+        let service = self.services.get(service)?;
         let heir = service.choose(hash).filter(|heir| *heir != slot)?;
         service.get(heir).filter(|instance| !instance.is_draining).map(|_| heir)
     }
@@ -153,7 +153,7 @@ impl Chains {
     /// Whether a flow is assigned to another instance that is up. What an instance knows of it is then out of date: the flow was
     /// forgotten while it was idle, and has begun again elsewhere.
     pub fn is_elsewhere(&self, service: u16, hash: u64, slot: u8) -> bool {
-        let Some(found) = self.services.get(usize::from(service)).and_then(Option::as_ref) else {
+        let Some(found) = self.services.get(service) else {
             return false;
         };
         self.versions.with_service(service).into_iter().any(|version| {
@@ -214,14 +214,14 @@ impl Chains {
     }
 
     fn translator_mut(&mut self, service: u16) -> Option<&mut super::translator::Translator> {
-        self.services.get_mut(usize::from(service))?.as_mut()?.translator.as_mut()
+        self.services.get_mut(service)?.translator.as_mut()
     }
 
     /// Gives a record another instance at the hops of a service.
     fn move_record(&mut self, at: u32, service: u16, (from, to): (u8, u8)) {
         let Some(FlowRecord { version, slots, outside, learnt, .. }) = self.records.get(at) else { return };
         let Self { records, services, versions, .. } = self;
-        let Some(found) = services.get_mut(usize::from(service)).and_then(Option::as_mut) else { return };
+        let Some(found) = services.get_mut(service) else { return };
         for (hop, number) in versions.hops(version).unwrap_or_default().iter().enumerate() {
             if *number != service || slots.get(hop) != Some(&from) || from == UNASSIGNED {
                 continue;

@@ -208,12 +208,12 @@ impl Chains {
     }
 
     fn place(&self, role: Role, tuple: &FlowTuple, end: FlowEnd) -> Option<EndPlace> {
-        let service = self.services.get(usize::from(role.service))?.as_ref()?;
+        let service = self.services.get(role.service)?;
         service.translator.as_ref()?.place_in_flow(tuple, end)
     }
 
     fn is_first(&self, role: Role) -> bool {
-        let service = self.services.get(usize::from(role.service)).and_then(Option::as_ref);
+        let service = self.services.get(role.service);
         service.and_then(|service| service.first()) == Some(role.slot)
     }
 
@@ -237,7 +237,7 @@ impl Chains {
         if let Some(record) = self.records.find(hash, version, seconds) {
             let slot = self.records.slot(record, hop);
             let is_up = |service: &Service| service.is_up(slot);
-            let service = self.services.get(usize::from(role.service)).and_then(Option::as_ref);
+            let service = self.services.get(role.service);
             return match slot {
                 slot if slot == role.slot => Ok(record),
                 // Others than IPv4 are not translated.
@@ -309,7 +309,7 @@ impl Chains {
     pub(super) fn assign_owner(&mut self, record: u32, tuple: &FlowTuple, version: u32) {
         let Some(version) = self.versions.get(version) else { return };
         for (hop, number) in version.hops.iter().enumerate() {
-            let service = self.services.get_mut(usize::from(*number)).and_then(Option::as_mut);
+            let service = self.services.get_mut(*number);
             let Some(service) = service else { continue };
             let place = service.translator.as_ref().and_then(|translator| translator.place_of_flow(tuple));
             let Some((place, far)) = place else { continue };
@@ -339,7 +339,7 @@ impl Chains {
     }
 
     fn service(&mut self, number: u16) -> Option<&mut Service> {
-        self.services.get_mut(usize::from(number))?.as_mut()
+        self.services.get_mut(number)
     }
 
     fn instance(&mut self, role: Role) -> Option<&mut Instance> {

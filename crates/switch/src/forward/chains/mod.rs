@@ -7,6 +7,7 @@ mod handover;
 mod identity;
 mod instances;
 mod leave;
+mod numbered;
 mod pass;
 mod plan;
 mod sums;

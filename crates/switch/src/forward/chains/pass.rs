@@ -141,7 +141,7 @@ impl Chains {
         let slot = self.records.slot(record, there);
         let to = match (next, version.ends.get(direction)?) {
             (Some((_, service)), _) => {
-                let service = self.services.get(usize::from(service))?.as_ref()?;
+                let service = self.services.get(service)?;
                 service.get(slot).filter(|_| service.is_up(slot))?.ports[direction]
             }
             (None, End::Port(port)) => *port,
@@ -169,7 +169,7 @@ impl Chains {
         version.books.returned += packets;
         let Some((hop, service)) = next else {
             version.books.left += packets;
-            if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(&chain)) {
+            if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(chain)) {
                 chain.left[direction].add_all(packets, bytes);
             }
             return;
@@ -178,7 +178,7 @@ impl Chains {
         if let Some(counters) = version.counters.get_mut(usize::from(hop)) {
             counters[direction].add_all(packets, bytes);
         }
-        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        let service = self.services.get_mut(service);
         let [_, (_, slot)] = assignment.places;
         if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
             instance.packets += packets;

@@ -8,6 +8,7 @@ use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
 use super::freeze::Freeze;
 use super::identity::{Identity, MAX_LOOKUPS, Translated};
 use super::instances::{RefusedTuples, Service};
+use super::numbered::Numbered;
 use super::pass::Way;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
@@ -111,20 +112,20 @@ pub(super) struct Chain {
 /// The services and chains of a switch.
 #[derive(Debug)]
 pub struct Chains {
-    pub(super) services: Vec<Option<Service>>,
+    pub(super) services: Numbered<Service>,
     /// The version for packets that go to one instance of a service, outside of chains.
-    single: Vec<Option<u32>>,
-    pub(super) chains: BTreeMap<u16, Chain>,
+    single: Numbered<u32>,
+    pub(super) chains: Numbered<Chain>,
     pub(super) versions: Versions,
     pub(super) records: FlowRecords,
     /// Whether a service is a translator.
     has_translators: bool,
     /// The instance behind each port.
-    roles: Vec<Option<Role>>,
+    roles: Numbered<Role>,
     /// The chain whose packets come from a port if no flow concerns them.
-    defaults: BTreeMap<PortKey, u16>,
+    defaults: Numbered<u16>,
     /// The only place of each service in a chain, if it has one place.
-    homes: BTreeMap<u16, (u16, usize)>,
+    homes: Numbered<(u16, usize)>,
     /// Ports that are connected.
     up: BTreeSet<PortKey>,
     /// Ports of instances that have little room left.
@@ -142,15 +143,15 @@ impl Chains {
     /// No services, and room for the records of this many flows.
     pub(crate) fn new(flows: usize) -> Self {
         Self {
-            services: Vec::new(),
-            single: Vec::new(),
-            chains: BTreeMap::new(),
+            services: Numbered::default(),
+            single: Numbered::default(),
+            chains: Numbered::default(),
             versions: Versions::default(),
             records: FlowRecords::new(flows),
             has_translators: false,
-            roles: Vec::new(),
-            defaults: BTreeMap::new(),
-            homes: BTreeMap::new(),
+            roles: Numbered::default(),
+            defaults: Numbered::default(),
+            homes: Numbered::default(),
             up: BTreeSet::new(),
             crowded: BTreeSet::new(),
             silent: BTreeSet::new(),
@@ -166,30 +167,25 @@ impl Chains {
         let Self { up, silent, .. } = self;
         let wanted: BTreeSet<u16> = plan.services.iter().map(|service| service.number).collect();
         for service in &plan.services {
-            let number = usize::from(service.number);
-            if self.services.len() <= number {
-                self.services.resize_with(number + 1, || None);
-                self.single.resize(number + 1, None);
-            }
-            let there = self.services[number].get_or_insert_default();
+            let there = self.services.entry(service.number).get_or_insert_default();
             there.redefine(service, |ports| {
                 ports.iter().all(|port| up.contains(port) && !silent.contains(port))
             });
-            if self.single[number].is_none() {
-                self.single[number] = self.versions.add(&[service.number], [End::LookUp; 2], None);
+            let single = self.single.entry(service.number);
+            if single.is_none() {
+                *single = self.versions.add(&[service.number], [End::LookUp; 2], None);
             }
         }
-        for (number, service) in (0u16..).zip(&mut self.services) {
-            if !wanted.contains(&number) {
-                *service = None;
-                if let Some(version) = self.single.get_mut(usize::from(number)).and_then(Option::take) {
-                    self.versions.retire(version, self.seconds);
-                }
+        let unwanted = |(number, _): (u16, &Service)| (!wanted.contains(&number)).then_some(number);
+        for number in self.services.iter().filter_map(unwanted).collect::<Vec<_>>() {
+            self.services.remove(number);
+            if let Some(version) = self.single.remove(number) {
+                self.versions.retire(version, self.seconds);
             }
         }
         let mut old = std::mem::take(&mut self.chains);
         for chain in &plan.chains {
-            let before = old.remove(&chain.number);
+            let before = old.remove(chain.number);
             let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
             let (left, past) =
                 before.as_ref().map_or_else(Default::default, |before| (before.left, before.past));
@@ -201,9 +197,8 @@ impl Chains {
                 previous.into_iter().for_each(|previous| self.versions.retire(previous, self.seconds));
                 Some(version)
             });
-            if let Some(version) = version {
-                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left, past });
-            }
+            *self.chains.entry(chain.number) =
+                version.map(|version| Chain { plan: chain.clone(), version, left, past });
         }
         for chain in old.into_values() {
             self.versions.retire(chain.version, self.seconds);
@@ -214,20 +209,14 @@ impl Chains {
     /// Finds again what follows from the definition.
     fn index(&mut self) {
         self.roles.clear();
-        let translates =
-            |service: &Option<Service>| service.as_ref().is_some_and(|service| service.translator.is_some());
-        self.has_translators = self.services.iter().any(translates);
-        for (number, service) in (0u16..).zip(&self.services) {
-            let translates = translates(service);
-            for (slot, instance) in service.iter().flat_map(Service::instances) {
+        self.has_translators = self.services.iter().any(|(_, service)| service.translator.is_some());
+        for (number, service) in self.services.iter() {
+            let translates = service.translator.is_some();
+            for (slot, instance) in service.instances() {
                 let [inner, outer] = instance.ports;
                 let directions = if inner == outer { [None, None] } else { [Some(true), Some(false)] };
                 for (port, reverse) in instance.ports.into_iter().zip(directions) {
-                    let at = usize::from(port.0);
-                    if self.roles.len() <= at {
-                        self.roles.resize(at + 1, None);
-                    }
-                    self.roles[at] = Some(Role {
+                    *self.roles.entry(port.0) = Some(Role {
                         service: number,
                         slot,
                         reverse,
@@ -238,20 +227,21 @@ impl Chains {
         }
         self.defaults.clear();
         let mut places: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
-        for (number, chain) in &self.chains {
+        for (number, chain) in self.chains.iter() {
             let reverse = chain.plan.both_ways.then_some(chain.plan.to);
             for port in chain.plan.from.into_iter().chain(reverse) {
-                self.defaults.entry(port).or_insert(*number);
+                self.defaults.entry(port.0).get_or_insert(number);
             }
             for (hop, service) in chain.plan.services.iter().enumerate() {
-                places.entry(*service).or_default().push((*number, hop));
+                places.entry(*service).or_default().push((number, hop));
             }
         }
-        let only = |(service, places): (u16, Vec<(u16, usize)>)| match places.as_slice() {
-            [place] => Some((service, *place)),
-            _ => None,
-        };
-        self.homes = places.into_iter().filter_map(only).collect();
+        self.homes.clear();
+        for (service, places) in places {
+            if let [place] = places.as_slice() {
+                *self.homes.entry(service) = Some(*place);
+            }
+        }
     }
 
     /// Notes whether a port is connected.
@@ -280,8 +270,8 @@ impl Chains {
     /// Finds out again whether the instance behind a port can receive packets.
     fn update_instance(&mut self, port: PortKey) {
         let Self { up, silent, .. } = self;
-        if let Some(Role { service, slot, .. }) = self.roles.get(usize::from(port.0)).copied().flatten()
-            && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
+        if let Some(Role { service, slot, .. }) = self.roles.get(port.0).copied()
+            && let Some(service) = self.services.get_mut(service)
             && let Some(ports) = service.get(slot).map(|instance| instance.ports)
         {
             service.set_up(slot, ports.iter().all(|port| up.contains(port) && !silent.contains(port)));
@@ -291,7 +281,7 @@ impl Chains {
     /// The instance behind a port.
     #[inline(always)]
     pub(crate) fn role(&self, port: PortKey) -> Option<Role> {
-        self.roles.get(usize::from(port.0)).copied().flatten()
+        self.roles.get(port.0).copied()
     }
 
     /// How often a frame that a function sent was looked up, if it is looked up now.
@@ -332,7 +322,7 @@ impl Chains {
             Answer::Next => self.next(role, (identity, translated), length, now),
             answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
                 let version = version();
-                let service = self.services.get_mut(usize::from(role.service)).and_then(Option::as_mut);
+                let service = self.services.get_mut(role.service);
                 let allowed = service
                     .as_ref()
                     .and_then(|service| service.destinations.get(usize::from(destination)))
@@ -419,7 +409,7 @@ impl Chains {
             return match version.ends[direction] {
                 End::Port(port) => {
                     version.books.left += 1;
-                    if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(&chain)) {
+                    if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(chain)) {
                         chain.left[direction].add(length);
                     }
                     Step::To(port, 0)
@@ -439,7 +429,7 @@ impl Chains {
         {
             return Step::Hold(identity);
         }
-        let service = self.services.get_mut(usize::from(number_of_service)).and_then(Option::as_mut);
+        let service = self.services.get_mut(number_of_service);
         let service = service.and_then(|service| {
             if !service.is_up(slot) {
                 // No other instance could translate it.
@@ -478,7 +468,7 @@ impl Chains {
         if lookups > MAX_LOOKUPS {
             return Step::Lose(Reason::ENDLESS_LOOP);
         }
-        let Some(chain) = self.chains.get(&chain) else { return Step::Lose(Reason::NO_INSTANCE) };
+        let Some(chain) = self.chains.get(chain) else { return Step::Lose(Reason::NO_INSTANCE) };
         let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
@@ -517,7 +507,7 @@ impl Chains {
         let hops = self.versions.hops(version).unwrap_or_default();
         let instance = |(hop, service): (usize, &u16)| (hop, *service, self.records.slot(record, hop));
         let is_crowded = |(hop, service, slot): &(usize, u16, u8)| {
-            let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
+            let service = self.services.get(*service);
             let port =
                 service.and_then(|service| service.get(*slot)).map(|there| there.ports[usize::from(reverse)]);
             *hop != first && port.is_some_and(|port| self.crowded.contains(&port))
@@ -528,7 +518,7 @@ impl Chains {
     /// Counts packets that were lost because of an instance.
     #[cold]
     fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
-        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        let service = self.services.get_mut(service);
         if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
             instance.lost += frames;
         }
@@ -556,7 +546,7 @@ impl Chains {
         if lookups > MAX_LOOKUPS {
             return Step::Lose(Reason::ENDLESS_LOOP);
         }
-        let version = self.single.get(usize::from(service)).copied().flatten();
+        let version = self.single.get(service).copied();
         match version.and_then(|version| self.record(tuple, version, false, now)) {
             Some(record) => self.deliver(record, Some(0), (false, lookups), length, now),
             None => Step::Lose(Reason::NO_INSTANCE),
@@ -566,13 +556,13 @@ impl Chains {
     /// The chain that packets from a port take if no flow concerns them.
     #[inline(always)]
     pub(crate) fn default_chain(&self, port: PortKey) -> Option<u16> {
-        if self.defaults.is_empty() { None } else { self.defaults.get(&port).copied() }
+        self.defaults.get(port.0).copied()
     }
 
     /// Whether the service of a function has one place in one chain.
     #[inline(always)]
     pub(crate) fn has_home(&self, role: Role) -> bool {
-        self.homes.contains_key(&role.service)
+        self.homes.get(role.service).is_some()
     }
 
     /// Where a frame goes that has no identity and that no flow concerns: on from the only place of its service in a chain,
@@ -584,8 +574,8 @@ impl Chains {
         length: usize,
         now: u64,
     ) -> Option<Step> {
-        let (chain, hop) = self.homes.get(&role.service)?;
-        let (version, hop) = (self.chains.get(chain)?.version, *hop);
+        let (chain, hop) = self.homes.get(role.service)?;
+        let (version, hop) = (self.chains.get(*chain)?.version, *hop);
         let reverse = role.reverse.unwrap_or(false);
         let next = if reverse { hop.checked_sub(1) } else { Some(hop + 1) };
         let record = match role.translates {
@@ -602,7 +592,7 @@ impl Chains {
     /// Prefetches what a frame needs that enters a chain.
     #[inline(always)]
     pub(crate) fn prefetch_chain(&self, chain: u16, hash: u64) {
-        if let Some(chain) = self.chains.get(&chain) {
+        if let Some(chain) = self.chains.get(chain) {
             self.records.prefetch(Version::record_hash(hash, chain.version));
         }
     }
@@ -637,7 +627,7 @@ impl Chains {
     /// The hop of the first translator that a frame meets which passes a version in this direction.
     fn first_translator(&self, version: u32, reverse: bool) -> Option<usize> {
         let translates = |number: &u16| {
-            let service = self.services.get(usize::from(*number)).and_then(Option::as_ref);
+            let service = self.services.get(*number);
             service.is_some_and(|service| service.translator.is_some())
         };
         let hops = self.versions.hops(version)?;
@@ -669,7 +659,7 @@ impl Chains {
                 let place = version.hops.iter().position(|hop| hop == number)?;
                 record.slots.get(place).copied()
             });
-            let service = self.services.get_mut(usize::from(*number)).and_then(Option::as_mut);
+            let service = self.services.get_mut(*number);
             let Some(service) = service else { continue };
             let kept = kept.filter(|slot| service.is_up(*slot));
             let place = service.translator.as_ref().and_then(|found| found.place_of_flow(tuple));
@@ -709,7 +699,7 @@ impl Chains {
         self.seconds = seconds;
         let Self { versions, chains, .. } = self;
         versions.expire(seconds, |chain, books| {
-            if let Some(chain) = chains.get_mut(&chain) {
+            if let Some(chain) = chains.get_mut(chain) {
                 chain.past += books;
             }
         });
@@ -742,20 +732,20 @@ impl Chains {
     /// What became of the packets of a chain.
     pub fn books(&self, chain: u16) -> Option<ChainBooks> {
         let mut books = self.versions.books(chain);
-        books += self.chains.get(&chain)?.past;
+        books += self.chains.get(chain)?.past;
         Some(books)
     }
 
     /// The counters of a chain.
     pub fn counters(&self, chain: u16) -> Option<ChainCounters> {
-        let chain = self.chains.get(&chain)?;
+        let chain = self.chains.get(chain)?;
         let version = self.versions.get(chain.version)?;
         Some(ChainCounters { hops: version.counters.clone(), times: version.times(), left: chain.left })
     }
 
     /// The instances of a service.
     pub fn instances(&self, service: u16) -> Vec<InstanceStatus> {
-        let service = self.services.get(usize::from(service)).and_then(Option::as_ref);
+        let service = self.services.get(service);
         let status = |(slot, instance): (u8, &super::instances::Instance)| InstanceStatus {
             slot,
             is_up: instance.is_up,
@@ -777,9 +767,9 @@ impl Chains {
 }
 
 /// Notes that a flow is no longer assigned to instances.
-pub(super) fn release(services: &mut [Option<Service>], versions: &Versions, record: &FlowRecord) {
+pub(super) fn release(services: &mut Numbered<Service>, versions: &Versions, record: &FlowRecord) {
     if let Some(Learnt { service, slot }) = record.learnt
-        && let Some(service) = services.get_mut(usize::from(service)).and_then(Option::as_mut)
+        && let Some(service) = services.get_mut(service)
         && let Some(instance) = service.get_mut(slot)
     {
         instance.learnt = instance.learnt.saturating_sub(1);
@@ -789,7 +779,7 @@ pub(super) fn release(services: &mut [Option<Service>], versions: &Versions, rec
         if record.outside.is_some_and(|outside| outside.hop == hop) {
             continue;
         }
-        if let Some(service) = services.get_mut(usize::from(*service)).and_then(Option::as_mut) {
+        if let Some(service) = services.get_mut(*service) {
             service.release(slot);
         }
     }
