@@ -30,7 +30,6 @@ impl<F: Forward> SwitchRunner<F> {
         let Some(source) = running_slot(slots, port) else { return (0, true) };
         let Some(to) = source.direct_to.take().filter(|to| *to != port) else { return (0, true) };
         source.driver.list_direct(direct);
-        let listed = direct.len();
         let has_header = |packet: &DirectPacket| packet.length() as usize >= HEADER;
         let whole = direct.packets().iter().take_while(|packet| has_header(packet)).count();
         direct.truncate(whole);
@@ -58,10 +57,9 @@ impl<F: Forward> SwitchRunner<F> {
             source.cost.direct += packets;
             *clock = end;
         }
-        let is_all = packets as usize == listed;
-        if is_all {
+        if direct.is_all() {
             source.direct_to = Some(to);
         }
-        (packets as usize, !is_all)
+        (packets as usize, !direct.is_all())
     }
 }

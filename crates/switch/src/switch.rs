@@ -502,7 +502,7 @@ fn switch_by_headers(
     port: &mut Port,
     mut places: Places<'_>,
     batch: &Batch,
-    passed: impl Iterator<Item = (u32, Decision)>,
+    passed: impl Iterator<Item = (u32, Decision)> + Clone,
     from: PortId,
     now: u64,
 ) -> u64 {
@@ -511,13 +511,13 @@ fn switch_by_headers(
     let mut numbers = [0; MAX_HEADS];
     let mut decisions = [Decision::Drop; MAX_HEADS];
     let mut frames = (0..).zip(batch.heads());
-    let mut passed = passed.peekable();
+    // The frames of a batch are planned in their order, whether they are read or not.
+    let (mut unread, mut passed) = (passed.clone().peekable(), passed.peekable());
     loop {
         let mut count = 0;
         for (number, (head, length)) in frames.by_ref() {
             bytes += length as u64;
-            if let Some((_, decision)) = passed.next_if(|(passed, _)| *passed == number) {
-                places.put_existing(number, decision, &mut port.counters);
+            if unread.next_if(|(unread, _)| *unread == number).is_some() {
                 continue;
             }
             if let Err(reason) = port.admit(head, length, now) {
@@ -532,10 +532,14 @@ fn switch_by_headers(
             }
         }
         if count == 0 {
+            passed.for_each(|(number, decision)| places.put_existing(number, decision, &mut port.counters));
             return bytes;
         }
         forward.decide_heads(&heads[..count], from, now, &mut decisions[..count]);
         for (number, decision) in numbers.iter().zip(&decisions).take(count) {
+            while let Some((unread, decision)) = passed.next_if(|(unread, _)| unread < number) {
+                places.put_existing(unread, decision, &mut port.counters);
+            }
             places.put_existing(*number, *decision, &mut port.counters);
         }
     }

@@ -1,10 +1,10 @@
 //! Boxes that share a packet pool, connected by pipes or a switch: a failure of one does not affect the others.
 
-use boundary::Slots;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
+use boundary::{Answer, Descriptor, Slots};
 use random::Random;
 use sandbox::{Host, HostPort, PacketPool, PortSettings, Sandbox, Settings, SharedRegion, State, Target};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, FunctionPort, Pipe};
 use switch::{
-    Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Delivery, Driver,
-    HopCounters, InstancePlan, Link, PortId, PortKey, ServicePlan, StaticTable, Steering, SteeringSettings,
-    SwitchRunner,
+    Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Counters,
+    Delivery, Driver, HopCounters, InstancePlan, Link, PortId, PortKey, Reason, ServicePlan, StaticTable,
+    Steering, SteeringSettings, SwitchRunner,
 };
 use test_support::{Capability, require};
 
@@ -288,6 +288,26 @@ impl Function {
         ring + 256 + 8 * (position % 64) as usize
     }
 
+    /// Takes all packets out of its ring, and sends them on with what `answer` says of the contents of each, which begin at an offset.
+    fn answer(&mut self, pool: &File, offset: u64, answer: impl Fn(u32) -> Answer) {
+        let head = self.word(self.layout.receive) as u32;
+        while self.taken != head {
+            let [from, into] =
+                [Self::slot(self.layout.receive, self.taken), Self::slot(self.layout.transmit, self.sent)];
+            let (packet, spare) = (Descriptor::from_bits(self.word(from)), self.word(into));
+            let mut bytes = [0; 4];
+            let start = u64::from(packet.buffer) * BUFFER_SIZE as u64 + u64::from(packet.offset);
+            pool.read_exact_at(&mut bytes, start + offset).unwrap();
+            let meta = answer(u32::from_be_bytes(bytes)).to_meta();
+            self.write(&(spare & 0xf_ffff).to_le_bytes(), from);
+            self.write(&Descriptor { meta, ..packet }.to_bits().to_le_bytes(), into);
+            self.taken += 1;
+            self.sent += 1;
+        }
+        self.write(&self.taken.to_le_bytes(), self.layout.receive + 64);
+        self.write(&self.sent.to_le_bytes(), self.layout.transmit);
+    }
+
     /// Takes up to `most` packets out of its ring and puts them into that to the switch, which sees them if `returns`. Returns their
     /// buffers.
     fn pass(&mut self, most: usize, returns: bool) -> Vec<u32> {
@@ -509,4 +529,109 @@ fn functions_pass_frames_on_unread() {
         // Captured at both ports of the first function, when it got a frame and when it sent it.
         assert_eq!(*captured.lock().unwrap(), 4 * COUNT as u64);
     });
+}
+
+/// What a chain of functions did with some frames.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    hops: Vec<[HopCounters; 2]>,
+    left: [HopCounters; 2],
+    ports: Vec<Counters>,
+    /// The numbers of the frames that left, of each flow in order.
+    arrived: BTreeMap<u32, Vec<u32>>,
+}
+
+/// Sends frames of several flows through a chain of three services, of which the second one has two instances. Its functions answer
+/// as the number of a frame says: in some runs of frames all go on, in others some don't. Returns what became of them, and the number
+/// of packets that went straight from one function to the next.
+fn through_a_chain(seed: u64, is_captured: bool) -> (Outcome, u64) {
+    const COUNT: u32 = 4_000;
+    let pool = PacketPool::new().unwrap();
+    let settings = SteeringSettings { chained_flows: 4096, ..SteeringSettings::default() };
+    let mut switch = SwitchRunner::new(Steering::new(settings)).unwrap();
+    let captures = Captures::default();
+    if is_captured {
+        captures.add(Capture::new(Box::new(Everything(Arc::default())), None, u64::MAX));
+    }
+    let mut add = |driver: Box<dyn Driver>| {
+        let port = switch.add_port(driver, switch::PortSettings::default()).unwrap();
+        assert!(switch.switch().forward_mut().set_port_key(port, PortKey(port.0 + 1)));
+        switch.switch().resume_port(port);
+        PortKey(port.0 + 1)
+    };
+    let (near, mut left) = Pipe::pair().unwrap();
+    let (far, mut right) = Pipe::pair().unwrap();
+    let (from, to) = (add(Box::new(near)), add(Box::new(far)));
+    let mut functions: Vec<Function> = (0..4).map(|_| Function::join(&pool)).collect();
+    let mut instance = |function: usize, slot| {
+        let driver = CapturedDriver { driver: functions[function].port.clone(), captures: captures.clone() };
+        InstancePlan { slot, ports: [add(Box::new(driver)); 2], is_draining: false, range: None }
+    };
+    let services = [vec![instance(0, 0)], vec![instance(1, 0), instance(2, 1)], vec![instance(3, 0)]];
+    let service =
+        |(number, instances)| ServicePlan { number, instances, destinations: Vec::new(), translation: None };
+    let chain = ChainPlan { number: 0, services: vec![0, 1, 2], from: Some(from), to, both_ways: false };
+    let plan = ChainsPlan {
+        services: (0..).zip(services).map(service).collect(),
+        chains: vec![chain],
+        ..Default::default()
+    };
+    switch.switch().forward_mut().set_chains(&plan);
+    // The same for both: a flow is as long as a run of frames.
+    let drawn = move |number: u32| Random::new(seed ^ u64::from(number)).next();
+    let answer = move |number: u32| match (drawn(number / 64) % 3, drawn(number) % 16) {
+        (0, 0) => Answer::Drop,
+        (0, 1) => Answer::LookUp,
+        (0, 2) => Answer::Service(9),
+        _ => Answer::Next,
+    };
+    let flow = |number: u32| drawn(number / 16) as u32 % 50;
+    let mut frame = [0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    frame[14..34].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 9, 9, 9]);
+    let (mut sent, mut arrived, mut idle) = (0, BTreeMap::<u32, Vec<u32>>::new(), 0);
+    let pool = File::from(pool.file().try_clone().unwrap());
+    while idle < 8 {
+        let mut batch = Batch::new(UNDER_WAY);
+        while sent < COUNT && batch.room() > 0 {
+            frame[34..38].copy_from_slice(&(flow(sent) << 16 | 53).to_be_bytes());
+            frame[42..46].copy_from_slice(&sent.to_be_bytes());
+            batch.push(&frame);
+            sent += 1;
+        }
+        let numbers: Vec<u32> = (0..batch.len() as u32).collect();
+        assert_eq!(left.send(&batch, &numbers).unwrap().frames, numbers.len() as u64);
+        // All that is under way goes one hop further.
+        let moved = switch.step();
+        functions.iter_mut().for_each(|function| function.answer(&pool, 42, answer));
+        let mut there = Batch::new(256);
+        right.receive(&mut there).unwrap();
+        for frame in there.frames() {
+            let number = u32::from_be_bytes(frame[42..46].try_into().unwrap());
+            arrived.entry(flow(number)).or_default().push(number);
+        }
+        idle = if moved + numbers.len() + there.len() == 0 { idle + 1 } else { 0 };
+    }
+    let ports: Vec<PortId> = switch.switch().ports().collect();
+    let direct = ports.iter().map(|port| switch.cost(*port).unwrap().direct).sum();
+    let ports = ports.iter().map(|port| switch.counters(*port).unwrap()).collect();
+    let counters = switch.switch().forward_mut().chains().counters(0).unwrap();
+    (Outcome { hops: counters.hops, left: counters.left, ports, arrived }, direct)
+}
+
+/// Packets that go straight from one function to the next meet the same fate, and are counted in the same way, as those that are
+/// received and sent.
+#[test]
+fn packets_that_go_straight_are_counted_like_others() {
+    for seed in 1..=4 {
+        let ((straight, direct), (received, none)) =
+            (through_a_chain(seed, false), through_a_chain(seed, true));
+        assert_eq!(straight, received);
+        assert!(straight.arrived.values().all(|numbers| numbers.is_sorted()));
+        assert!(direct > 500 && none == 0, "{direct}, {none}");
+        let all: u64 = straight.ports.iter().map(|port| port.drops.iter().sum::<u64>()).sum();
+        let dropped = Reason::FUNCTION_DROP;
+        assert_eq!(all, straight.ports.iter().map(|port| port.dropped(dropped)).sum::<u64>());
+        assert!(all > 50 && straight.left[0].packets + all == 4_000, "{all}");
+    }
 }

@@ -37,6 +37,8 @@ pub struct DirectBatch {
     source: Option<(Arc<BufferOwners>, PoolMember)>,
     /// Packets that the other box got: the first ones.
     moved: usize,
+    /// Packets that were looked at when they were listed.
+    seen: usize,
 }
 
 impl DirectBatch {
@@ -60,6 +62,11 @@ impl DirectBatch {
         self.packets.truncate(count);
     }
 
+    /// Whether all packets that were looked at moved.
+    pub fn is_all(&self) -> bool {
+        self.moved == self.seen
+    }
+
     /// The packets that the other box got, and their bytes.
     pub fn moved(&self) -> (u64, u64) {
         let moved = self.packets.get(..self.moved).unwrap_or_default();
@@ -70,7 +77,7 @@ impl DirectBatch {
     pub fn clear(&mut self) {
         self.packets.clear();
         self.source = None;
-        self.moved = 0;
+        (self.moved, self.seen) = (0, 0);
     }
 }
 
@@ -81,6 +88,7 @@ impl<Owner> HostPort<Owner> {
         batch.clear();
         let (Some((owners, member)), Some(tags)) = (&self.member, &self.tags) else { return Ok(()) };
         let count = self.from_box.available(CAPACITY)?.min(CAPACITY);
+        batch.seen = count as usize;
         for distance in 0..count {
             let Some(descriptor) = self.from_box.peek_ahead(distance) else { break };
             let is_own = self.pool.range(descriptor).is_ok() && owners.owns(*member, descriptor.buffer);

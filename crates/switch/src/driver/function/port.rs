@@ -14,7 +14,7 @@ use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use crate::driver::port_slot::PortSlot;
 use crate::silence::Progress;
-use boundary::{HostPort, PoolShare, RegionLayout, SharedMemory, Slots};
+use boundary::{DirectBatch, HostPort, PoolShare, RegionLayout, SharedMemory, Slots};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -180,6 +180,18 @@ impl Driver for FunctionPort {
 
     fn release(&mut self, batch: &Batch) {
         self.slot.release(batch);
+    }
+
+    fn list_direct(&mut self, batch: &mut DirectBatch) {
+        self.slot.list_direct(batch);
+    }
+
+    fn send_direct(&mut self, batch: &mut DirectBatch) -> bool {
+        !self.is_closed() && self.slot.send_direct(batch)
+    }
+
+    fn release_direct(&mut self, batch: &DirectBatch) {
+        self.slot.release_direct(batch);
     }
 
     fn accepts_split(&self) -> bool {
