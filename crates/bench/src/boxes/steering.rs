@@ -25,7 +25,7 @@ use switch::{
 const RING: u32 = 2048;
 
 /// Packets under way: few enough that no ring counts as crowded.
-const WINDOW: u64 = 1024;
+const WINDOW: u64 = RING as u64 * 3 / 4;
 
 /// Frames that the source repeats: more than any cache holds.
 const FRAMES: usize = 1 << 18;
