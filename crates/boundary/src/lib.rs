@@ -51,7 +51,7 @@ pub use mailbox::{
     Stats, WaitingPackets, WriteEffect, Written, decode_answers, decode_groups, decode_states,
     encode_answers, encode_groups, encode_states,
 };
-pub use memory::{CACHE_LINE, Mapped, SharedMemory};
+pub use memory::{CACHE_LINE, Mapped, SharedMemory, end_stream};
 pub use owners::{BufferOwners, PoolMember, PoolShare};
 pub use platform::{DoorbellCount, HeapUse, Platform};
 pub use port::{DirectBatch, DirectPacket, ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};

@@ -62,15 +62,67 @@ impl Mapped {
         true
     }
 
+    /// Like [`write`](SharedMemory::write), for bytes that a peer on another processor reads next: whole cache lines bypass the
+    /// caches, if the range begins at a line.
+    ///
+    /// A cached store to a line of which the peer's processor has a copy waits until that copy is invalid, and all later stores
+    /// wait with it. Prefetching the line does not help. Of lines of 64 bytes that another core had read, a core of an AMD EPYC
+    /// (family 25, model 17) wrote one in 30 to 40 ns, and in 3 ns so; the reader was as fast as before.
+    ///
+    /// The last line is filled up with zeros, if the peer needs none of the `room` bytes from `offset` on. Before the peer is told
+    /// about the bytes, [`end_stream`] is due.
+    #[inline(always)]
+    pub fn stream(&self, offset: usize, from: &[u8], room: usize) {
+        let is_aligned = self
+            .inside(offset, from.len())
+            .is_some_and(|to| (to.as_ptr() as usize).is_multiple_of(CACHE_LINE));
+        if !is_aligned {
+            return self.write(offset, from);
+        }
+        let (lines, rest) = from.as_chunks::<CACHE_LINE>();
+        let mut offset = offset;
+        for line in lines {
+            self.stream_line(offset, line);
+            offset += CACHE_LINE;
+        }
+        let has_room = lines.len() * CACHE_LINE + CACHE_LINE <= room;
+        match rest {
+            [] => {}
+            _ if has_room && self.inside(offset, CACHE_LINE).is_some() => {
+                let mut line = [0; CACHE_LINE];
+                line.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                self.stream_line(offset, &line);
+            }
+            _ => self.write(offset, rest),
+        }
+    }
+
+    /// Writes a line past the caches. Does nothing if it is not inside the range, or does not begin at a line in memory.
+    #[inline(always)]
+    fn stream_line(&self, offset: usize, line: &[u8; CACHE_LINE]) {
+        let Some(to) = self.inside(offset, CACHE_LINE) else { return };
+        #[cfg(target_arch = "x86_64")]
+        if (to.as_ptr() as usize).is_multiple_of(CACHE_LINE) {
+            use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+            let (from, to) = (line.as_ptr().cast::<__m128i>(), to.as_ptr().cast::<__m128i>());
+            for part in 0..CACHE_LINE / size_of::<__m128i>() {
+                // SAFETY: both are 64 bytes long: the source is a live array, the target is inside the mapped range and aligned.
+                unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        self.write(offset, line);
+    }
+
     /// Prefetches the cache line at `offset` for reading. Out-of-range offsets are ignored.
     #[inline(always)]
-    pub(crate) fn prefetch_read(&self, offset: usize) {
+    pub fn prefetch_read(&self, offset: usize) {
         prefetch_read(self.base.as_ptr().wrapping_add(offset));
     }
 
     /// Prefetches the cache line at `offset` for writing. Out-of-range offsets are ignored.
     #[inline(always)]
-    pub(crate) fn prefetch_write(&self, offset: usize) {
+    pub fn prefetch_write(&self, offset: usize) {
         prefetch_write(self.base.as_ptr().wrapping_add(offset));
     }
 
@@ -177,6 +229,16 @@ unsafe impl SharedMemory for Mapped {
     }
 }
 
+/// Orders what was [streamed](Mapped::stream) before all later stores.
+#[inline(always)]
+pub fn end_stream() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: all processors of this kind have the instruction, which only orders stores.
+    unsafe {
+        core::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// Calls `expect` for every cache line of the `length` bytes from `start`, which must be aligned to a line.
 #[inline(always)]
 fn for_each_line(start: *const u8, length: usize, expect: impl Fn(*const u8)) {
@@ -228,6 +290,33 @@ mod tests {
             memory.prefetch_write(to);
         }
         assert_eq!(bytes, [0xaa; 4]);
+    }
+
+    /// Every length at a line's begin and elsewhere, with and without room for whole lines.
+    #[test]
+    fn streamed_bytes_arrive() {
+        const SIZE: usize = 4 * CACHE_LINE;
+        #[repr(align(64))]
+        struct Lines([u8; SIZE + CACHE_LINE]);
+        let content: [u8; SIZE] = core::array::from_fn(|at| at as u8 | 1);
+        for (offset, length) in
+            [0, 64, 65, 72].into_iter().flat_map(|offset| (0..=SIZE).map(move |length| (offset, length)))
+        {
+            for room in [length, length.next_multiple_of(CACHE_LINE)] {
+                let mut lines = Lines([0xaa; SIZE + CACHE_LINE]);
+                let memory = Mapped { base: NonNull::from(&mut lines).cast(), size: SIZE };
+                memory.stream(offset, &content[..length], room);
+                end_stream();
+                let mut expected = [0xaa; SIZE + CACHE_LINE];
+                if offset + length <= SIZE {
+                    if offset % CACHE_LINE == 0 && room > length {
+                        expected[offset..offset + room].fill(0);
+                    }
+                    expected[offset..offset + length].copy_from_slice(&content[..length]);
+                }
+                assert_eq!(lines.0, expected, "{offset} {length} {room}");
+            }
+        }
     }
 
     #[test]

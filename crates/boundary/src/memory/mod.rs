@@ -7,4 +7,4 @@ mod mapped;
 pub(crate) mod hostile;
 
 pub use access::SharedMemory;
-pub use mapped::{CACHE_LINE, Mapped};
+pub use mapped::{CACHE_LINE, Mapped, end_stream};

@@ -84,23 +84,15 @@ impl Region {
         is_inside
     }
 
-    /// Copies bytes into the region. Returns false, with nothing copied, if they do not fit inside it.
+    /// Copies bytes into a buffer of `room` bytes in the region; the peer reads them after [`end_stream`](boundary::end_stream).
+    /// Those after them may become zeros. Returns false, with nothing copied, if the bytes do not fit inside the region.
     #[inline(always)]
-    pub(super) fn write(&self, offset: usize, from: &[u8]) -> bool {
-        /// Two copies of this size, which may overlap, write a short frame with few instructions.
-        const HALF: usize = 32;
-        let mapped = self.mapped();
-        if mapped.pointer(offset, from.len()).is_none() {
-            return false;
+    pub(super) fn write(&self, offset: usize, from: &[u8], room: usize) -> bool {
+        let is_inside = self.mapped().pointer(offset, from.len()).is_some();
+        if is_inside {
+            self.mapped().stream(offset, from, room);
         }
-        match (from.first_chunk::<HALF>(), from.last_chunk::<HALF>()) {
-            (Some(first), Some(last)) if from.len() <= 2 * HALF => {
-                mapped.write(offset, first);
-                mapped.write(offset + from.len() - HALF, last);
-            }
-            _ => mapped.write(offset, from),
-        }
-        true
+        is_inside
     }
 
     /// The word of 64 bits at an offset; 0 if it is not inside the region.
@@ -130,23 +122,13 @@ impl Region {
     /// Fetches the cache line at an offset into the processor's cache.
     #[inline(always)]
     pub(super) fn prefetch_read(&self, offset: usize) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: it changes only the contents of the processor's caches, and has no effect on unmapped addresses.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().wrapping_add(offset).cast());
-        }
+        self.mapped().prefetch_read(offset);
     }
 
     /// Like [`prefetch_read`](Self::prefetch_read), for a line that will be written to: the other processor's copy becomes invalid.
     #[inline(always)]
     pub(super) fn prefetch_write(&self, offset: usize) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as in `prefetch_read`; a processor without this instruction ignores it.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(self.start.as_ptr().wrapping_add(offset).cast());
-        }
+        self.mapped().prefetch_write(offset);
     }
 
     #[inline(always)]

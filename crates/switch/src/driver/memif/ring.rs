@@ -22,6 +22,7 @@ use super::error::MemifError;
 use super::memory::Region;
 use crate::batch::{Batch, MAX_FRAME};
 use crate::driver::contract::{Received, Sent};
+use boundary::end_stream;
 use std::sync::atomic::{AtomicU16, Ordering, fence};
 
 /// Marks a ring.
@@ -42,6 +43,8 @@ const MASKED: u16 = 1;
 const NEXT: u64 = 1;
 /// How many slots ahead a buffer is fetched into the cache.
 const AHEAD: u16 = 4;
+/// How many slots ahead a descriptor is fetched that will be written to.
+const DESCRIPTORS_AHEAD: u16 = 16;
 /// How many slots are filled before the peer is shown them, so that it takes frames while others are written.
 const SHOWN_TOGETHER: u16 = 64;
 /// Bytes of the frames that are copied without a loop.
@@ -183,6 +186,15 @@ impl Ring {
         if let Some(region) = regions.get(usize::from(self.place.region)) {
             let flags = if buffer.has_next { NEXT } else { 0 };
             region.store(at, flags | (buffer.region as u64) << 16 | (buffer.length as u64) << 32);
+        }
+    }
+
+    /// Fetches the descriptor at a position, which will be written to.
+    #[inline(always)]
+    fn prefetch_descriptor(&self, regions: &[Region], position: u16) {
+        if let Some(region) = regions.get(usize::from(self.place.region)) {
+            let at = self.place.offset as usize + HEADER + self.slot(position) * DESCRIPTOR;
+            region.prefetch_write(at);
         }
     }
 
@@ -389,11 +401,8 @@ impl Writer {
         let mut free = self.free(regions)?;
         let mut shown = self.ring.position;
         for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
-            let ahead = self.ring.position.wrapping_add(AHEAD);
-            if free > AHEAD
-                && let Some((region, offset)) = self.ring.buffer(regions, ahead)
-            {
-                region.prefetch_write(offset);
+            if free > DESCRIPTORS_AHEAD {
+                self.ring.prefetch_descriptor(regions, self.ring.position.wrapping_add(DESCRIPTORS_AHEAD));
             }
             let Some(used) = self.write(regions, frame, free)? else { break };
             free -= used;
@@ -401,18 +410,25 @@ impl Writer {
             sent.bytes += frame.len() as u64;
             if self.ring.position.wrapping_sub(shown) >= SHOWN_TOGETHER {
                 shown = self.ring.position;
-                self.ring.publish(regions, shown);
+                self.show(regions);
             }
         }
         sent.is_crowded = free < self.ring.size / 4;
         if sent.frames == 0 {
             return Ok((sent, false));
         }
-        self.ring.publish(regions, self.ring.position);
+        self.show(regions);
         // The peer unmasks interrupts, and then looks at the index; this side does the same in the other order.
         fence(Ordering::SeqCst);
         let flags = self.ring.half(regions, FLAGS).map_or(MASKED, |word| word.load(Ordering::Relaxed));
         Ok((sent, flags & MASKED == 0))
+    }
+
+    /// Shows the peer the frames that were written.
+    #[inline(always)]
+    fn show(&self, regions: &[Region]) {
+        end_stream();
+        self.ring.publish(regions, self.ring.position);
     }
 
     /// Writes a frame. Returns the slots that it took, or `None` if it does not fit into the free ones.
@@ -429,7 +445,7 @@ impl Writer {
         if frame.len() > capacity {
             return self.write_chain(regions, frame, free);
         }
-        if !regions.get(buffer.region).is_some_and(|region| region.write(buffer.offset, frame)) {
+        if !regions.get(buffer.region).is_some_and(|region| region.write(buffer.offset, frame, capacity)) {
             return Err(MemifError::Buffer);
         }
         let filled = Descriptor { length: frame.len(), has_next: false, ..buffer };
@@ -455,8 +471,9 @@ impl Writer {
             let position = self.ring.position.wrapping_add(used);
             let mut buffer = self.ring.descriptor(regions, position);
             let (part, next) = rest.split_at_checked(buffer.length).unwrap_or((rest, &[]));
-            let is_written =
-                regions.get(buffer.region).is_some_and(|region| region.write(buffer.offset, part));
+            let is_written = regions
+                .get(buffer.region)
+                .is_some_and(|region| region.write(buffer.offset, part, buffer.length));
             if !is_written {
                 return Err(MemifError::Buffer);
             }
