@@ -6,6 +6,7 @@
 
 use super::error::VhostUserError;
 use super::messages::RegionPlace;
+use super::ring::MAX_HEADER;
 use crate::driver::kernel::check;
 use crate::driver::peer_memory::PeerMapping;
 use boundary::{Mapped, SharedMemory};
@@ -83,13 +84,23 @@ impl GuestMemory {
         }
     }
 
-    /// Copies a header and a frame to the peer. Returns false if they do not fit in its memory; a part may then be written.
+    /// Copies a header and a frame into a buffer of `room` bytes of the peer, which reads them after
+    /// [`end_stream`](boundary::end_stream). Those after them may become zeros. Returns false if they do not fit in its memory; a
+    /// part may then be written.
     #[inline(always)]
-    pub(super) fn write(&self, address: u64, header: &[u8], frame: &[u8]) -> bool {
+    pub(super) fn write(&self, address: u64, header: &[u8], frame: &[u8], room: usize) -> bool {
         match self.find(address) {
             Some((region, offset)) if region.memory.pointer(offset, header.len() + frame.len()).is_some() => {
-                region.memory.write(offset, header);
-                region.memory.write(offset + header.len(), frame);
+                // A store to a line that the peer has waits for it. It seldom changes the headers of its buffers.
+                let mut before = [0; MAX_HEADER];
+                let is_changed = before.get_mut(..header.len()).is_none_or(|before| {
+                    region.memory.read(offset, before);
+                    before != header
+                });
+                if is_changed {
+                    region.memory.write(offset, header);
+                }
+                region.memory.stream(offset + header.len(), frame, room.saturating_sub(header.len()));
                 true
             }
             _ => {
@@ -335,14 +346,14 @@ mod tests {
             (u64::MAX - 63, false),
         ] {
             let mut found = [0; 64];
-            assert_eq!(memory.write(address, &content[..12], &content[12..]), is_valid, "{address:#x}");
+            assert_eq!(memory.write(address, &content[..12], &content[12..], 64), is_valid, "{address:#x}");
             assert_eq!(memory.read(address, &mut found), is_valid, "{address:#x}");
             if is_valid {
                 assert_eq!(found[..], content);
             }
         }
         // The one that crossed: half of it is at the end of the first region, half at the start of the second one.
-        assert!(memory.write(0x1fe0, &content[..40], &content[40..]));
+        assert!(memory.write(0x1fe0, &content[..40], &content[40..], 64));
         let mut halves = [0; 64];
         file.read_exact_at(&mut halves[..32], 0x800 + 0x1000 - 32).unwrap();
         file.read_exact_at(&mut halves[32..], 0x3000).unwrap();
@@ -366,13 +377,13 @@ mod tests {
         let file = memory_file(c"truncated", 0x4000);
         let memory = map(&[place(0, 0x4000, 0, 0)], &file).unwrap();
         let other = map(&[place(0, 0x2000, 0, 0)], &file).unwrap();
-        assert!(memory.write(0x3000, &[], &[7; 64]) && !memory.is_broken());
+        assert!(memory.write(0x3000, &[], &[7; 64], 64) && !memory.is_broken());
         file.set_len(0x2000).unwrap();
         let mut found = [1; 64];
         assert!(memory.read(0x3000, &mut found));
         assert_eq!((found, memory.is_broken(), other.is_broken()), ([0; 64], true, false));
         // Anonymous memory is in its place: accesses go on, and reach nothing.
-        assert!(memory.write(0, &[], &[9; 64]) && other.read(0, &mut found));
+        assert!(memory.write(0, &[], &[9; 64], 64) && other.read(0, &mut found));
         assert_eq!(found, [0; 64]);
     }
 }

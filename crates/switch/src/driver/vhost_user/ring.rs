@@ -11,6 +11,7 @@ use super::offloads::{OffloadFeatures, OffloadHeader, Offloads};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{Coalescer, OFFLOAD_HEADER};
 use crate::driver::contract::{Received, Sent};
+use boundary::end_stream;
 use reason::Reason;
 use std::sync::atomic::{Ordering, fence};
 
@@ -33,7 +34,7 @@ const DESCRIPTOR_SIZE: u32 = 16;
 const QUIET: u16 = 1;
 
 /// Bytes of the longest header before a frame.
-const MAX_HEADER: usize = 12;
+pub(super) const MAX_HEADER: usize = 12;
 /// How far ahead frames are fetched from memory.
 const AHEAD: u16 = 8;
 
@@ -219,6 +220,7 @@ impl Ring {
         if self.next == self.published {
             return false;
         }
+        end_stream();
         self.used.half(2).store(self.next, Ordering::Release);
         let before = std::mem::replace(&mut self.published, self.next);
         // The peer asks for notifications, and then looks at the index.
@@ -474,7 +476,7 @@ impl Ring {
         }
         let header = self.header(1);
         let header = header.get(..self.features.header).unwrap_or_default();
-        if !memory.write(buffer.address, header, frame) {
+        if !memory.write(buffer.address, header, frame, buffer.length as usize) {
             return Err(VhostUserError::Address);
         }
         self.put_used(head, (header.len() + frame.len()) as u32);
@@ -575,7 +577,7 @@ impl Ring {
                     (address, room) = *pieces.next().ok_or(VhostUserError::Descriptor)?;
                 }
                 let (now, rest) = part.split_at(part.len().min(room));
-                if !memory.write(address, &[], now) {
+                if !memory.write(address, &[], now, now.len()) {
                     return Err(VhostUserError::Address);
                 }
                 (address, room, part) = (address.wrapping_add(now.len() as u64), room - now.len(), rest);
