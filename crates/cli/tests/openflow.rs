@@ -75,6 +75,14 @@ fn steer_packets(threads: &str) {
     assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 99));
     assert_eq!(packet.data.get(6..12), Some(&[2, 0, 0, 0, 0, 1][..]));
     assert_eq!(count(&daemon, "sink-lan/c.count"), 0);
+    // Packets are reported when they come, and not once a second.
+    let (mut last, mut pause) = (Instant::now(), Duration::ZERO);
+    for _ in 0..120 {
+        controller.packet_in();
+        pause = pause.max(last.elapsed());
+        last = Instant::now();
+    }
+    assert!(pause < Duration::from_millis(500), "{pause:?}");
     // One packet goes out again, then all go straight.
     let port = controller.port("sink-lan.0");
     let in_port = controller.port("source-lan.0");

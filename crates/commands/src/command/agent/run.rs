@@ -70,12 +70,15 @@ fn serve(arguments: &Arguments) -> Result<(), AgentError> {
     let mut wakes = 0;
     loop {
         let now = line.borrow().wakes();
-        if now != wakes {
+        let is_woken = now != wakes;
+        if is_woken {
             wakes = now;
             update(&line, certificates.as_ref(), &mut switches)?;
         }
+        // The message that woke it has been read, so its cause is looked for at once.
+        let wait = if is_woken { Duration::ZERO } else { MAX_WAIT };
         let connections = switches.values_mut().map(|controlled| &mut controlled.connections);
-        turn(connections, Some(wake.as_fd()), MAX_WAIT).map_err(AgentError::Wait)?;
+        turn(connections, Some(wake.as_fd()), wait).map_err(AgentError::Wait)?;
         line.borrow_mut().drain()?;
         for (number, controlled) in &mut switches {
             controlled.report(*number, &line);
