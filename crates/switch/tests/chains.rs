@@ -344,8 +344,9 @@ fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
     assert!(matches!(bed.decide(&frame(7, true), WAN, none), Decision::ToFunction(..)));
     assert!(matches!(bed.decide(&frame(free, false), UPLINK, none), Decision::ToFunction(..)));
     assert!(matches!(bed.decide(&frame(7, false), MIRROR, none), Decision::ToFunction(..)));
-    assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
-    // It is known which instance is the cause.
+    // It is known which hop and which instance is the cause.
+    let hops = bed.steering.chains().counters(0).unwrap().hops.clone();
+    assert_eq!(hops.iter().map(|hop| hop.map(|way| way.lost)).collect::<Vec<_>>(), [[0, 0], [1, 0]]);
     let lost =
         |service| bed.steering.chains().instances(service).iter().map(|found| found.lost).collect::<Vec<_>>();
     assert_eq!((lost(0), lost(1).iter().sum::<u64>()), (vec![0], 1));

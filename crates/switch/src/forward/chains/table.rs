@@ -476,10 +476,10 @@ impl Chains {
         self.enter(version);
         if !self.crowded.is_empty()
             && let Some(first) = first
-            && let Some((service, slot)) = self.crowded_later(record, version, first, reverse)
+            && let Some((hop, service, slot)) = self.crowded_later(record, version, first, reverse)
         {
             self.lose_at_instance(service, slot, 1);
-            return self.lose_at_entry(version, first, reverse);
+            return self.refuse(version, hop, reverse);
         }
         self.deliver(record, first, (reverse, lookups), length, now)
     }
@@ -501,9 +501,15 @@ impl Chains {
         };
     }
 
-    /// The instance of a flow after its first one that has little room left.
+    /// The instance of a flow after its first one that has little room left: its hop, its service and its slot.
     #[cold]
-    fn crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> Option<(u16, u8)> {
+    fn crowded_later(
+        &self,
+        record: u32,
+        version: u32,
+        first: usize,
+        reverse: bool,
+    ) -> Option<(usize, u16, u8)> {
         let hops = self.versions.hops(version).unwrap_or_default();
         let instance = |(hop, service): (usize, &u16)| (hop, *service, self.records.slot(record, hop));
         let is_crowded = |(hop, service, slot): &(usize, u16, u8)| {
@@ -512,7 +518,7 @@ impl Chains {
                 service.and_then(|service| service.get(*slot)).map(|there| there.ports[usize::from(reverse)]);
             *hop != first && port.is_some_and(|port| self.crowded.contains(&port))
         };
-        (0..).zip(hops).map(instance).find(is_crowded).map(|(_, service, slot)| (service, slot))
+        (0..).zip(hops).map(instance).find(is_crowded)
     }
 
     /// Counts packets that were lost because of an instance.
@@ -524,11 +530,12 @@ impl Chains {
         }
     }
 
+    /// Loses a packet before it enters a chain, because a later hop has little room left, which counts it.
     #[cold]
-    fn lose_at_entry(&mut self, version: u32, first: usize, reverse: bool) -> Step {
+    fn refuse(&mut self, version: u32, hop: usize, reverse: bool) -> Step {
         if let Some(version) = self.versions.get_mut(version) {
             version.books.congested += 1;
-            if let Some(counters) = version.counters.get_mut(first) {
+            if let Some(counters) = version.counters.get_mut(hop) {
                 counters[usize::from(reverse)].lost += 1;
             }
         }
