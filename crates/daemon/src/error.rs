@@ -155,6 +155,10 @@ pub enum RequestError {
     RelativePath(PathBuf),
     /// A `pcap` port names no file.
     NoCaptureFile,
+    /// A learning switch would have a pipe to itself.
+    PipeToItself(SwitchName),
+    /// The condition of a flow is empty.
+    EmptyCondition,
     /// A tunnel has addresses that are not possible.
     Tunnel(TunnelFamilies),
     /// A name that several objects have: which.
@@ -504,6 +508,13 @@ impl fmt::Display for RequestError {
                 )
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
+            Self::PipeToItself(name) => write!(
+                f,
+                "a pipe from switch {name} to itself would send broadcasts around without end: name another switch"
+            ),
+            Self::EmptyCondition => f.write_str(
+                "the condition of the flow is empty: leave it out for a flow that matches all packets",
+            ),
             Self::Tunnel(error) => error.fmt(f),
         }
     }

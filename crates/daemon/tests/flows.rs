@@ -76,6 +76,9 @@ fn refused_flows_say_why() {
     let condition = refused(&lan, r#"{"output": "normal", "match": "tcp dst prt 80"}"#);
     assert_eq!(condition, "the condition of the flow can't be used: ‘prt’ begins no condition");
     assert!(refused(&lan, r#"{"output": "normal", "match": "tcp && udp"}"#).contains("no packet"));
+    assert!(
+        refused(&lan, r#"{"output": "drop", "match": " "}"#).contains("the condition of the flow is empty")
+    );
     assert!(refused(&lan, r#"{"output": "normal", "idle_seconds": 0}"#).contains("zero"));
     supervisor.add_flow(&lan, &flow(any)).unwrap();
     assert!(refused(&lan, r#"{"output": "drop"}"#).contains("flow 1"));

@@ -245,6 +245,30 @@ fn addresses_are_set_listed_and_removed() {
     assert_eq!(supervisor.add_port(&lan, &missing).unwrap_err().code(), ErrorCode::Refused);
 }
 
+/// A learning switch that is connected to itself, or twice to one network, would send broadcasts around without end.
+#[test]
+fn a_learning_switch_is_not_made_a_loop() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    let pipe = port("out", PortDriver::Pipe { switch: lan.clone(), port: port_name("in") });
+    let interface = |name| port(name, PortDriver::AfPacket { device: Some("none-such".parse().unwrap()) });
+    let refused = |ports: &[api::AddPort]| {
+        let definition = CreateSwitch { ports: ports.to_vec(), ..CreateSwitch::new(lan.clone()) };
+        supervisor.create_switch(definition).unwrap_err().to_string()
+    };
+    assert!(refused(std::slice::from_ref(&pipe)).contains("a pipe from switch lan to itself"));
+    let twice = refused(&[interface("one"), interface("other")]);
+    assert!(twice.contains("port lan/other has this device"), "{twice}");
+    supervisor.create_switch(CreateSwitch::new(lan.clone())).unwrap();
+    assert_eq!(supervisor.add_port(&lan, &pipe).unwrap_err().code(), ErrorCode::Invalid);
+    assert!(supervisor.show_switch(&lan).unwrap().port_list.is_empty());
+    // Other switches send packets where they are told to.
+    let fixed = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("fixed")) };
+    supervisor.create_switch(fixed).unwrap();
+    let pipe = port("out", PortDriver::Pipe { switch: switch("fixed"), port: port_name("in") });
+    supervisor.add_port(&switch("fixed"), &pipe).unwrap();
+}
+
 /// Writes a capture file with as many frames of 60 bytes from one address to another.
 fn write_frames(path: &std::path::Path, to: api::MacAddr, from: api::MacAddr, count: usize) {
     let frame = [&to.0.0[..], &from.0.0, &[8, 0], &[0; 46]].concat();

@@ -98,6 +98,18 @@ impl Devices {
             || exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
 
+    /// Whether two ports have the same network interface. A learning switch would send its broadcasts back.
+    pub(crate) fn same_interface(one: &AddPort, other: &AddPort) -> bool {
+        let interface = |port: &AddPort| {
+            let mut all = devices(port).into_iter().flatten();
+            all.find_map(|device| match device {
+                PortDevice::Interface(name) | PortDevice::Xdp(name, _) => Some(name),
+                _ => None,
+            })
+        };
+        interface(one).is_some_and(|name| interface(other) == Some(name))
+    }
+
     /// Has another launcher keep what a port has: `duplicate` gets the descriptor from the fabric.
     pub(crate) fn keep(
         connector: &dyn Connector,

@@ -56,9 +56,18 @@ pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
         if !known.insert(flow.with_priority()) {
             return Err(RequestError::DuplicateFlow(name()).into());
         }
-        definition(0, flow)?;
+        check_flow(flow)?;
     }
     Ok(())
+}
+
+/// Returns an error if a user can't add the flow.
+fn check_flow(flow: &AddFlow) -> Result<(), OperationError> {
+    // It would match everything, with the priority of a flow that does not.
+    if flow.condition.as_deref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(RequestError::EmptyCondition.into());
+    }
+    definition(0, flow).map(drop)
 }
 
 /// Flows of one switch to remove and to add.
@@ -96,7 +105,7 @@ impl Supervisor {
     /// Adds a flow to a steering switch.
     pub fn add_flow(&self, switch: &SwitchName, request: &AddFlow) -> Result<FlowStatus, OperationError> {
         let flow = request.with_priority();
-        definition(0, &flow)?;
+        check_flow(&flow)?;
         let mut added = 0;
         self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
             let changes = FlowChanges { new: vec![flow.clone()], ..FlowChanges::default() };

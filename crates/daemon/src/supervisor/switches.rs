@@ -5,15 +5,15 @@ use super::flows::{FlowChanges, check_flows};
 use super::operation::Operation;
 use super::port_recovery::{is_awaited, is_connected};
 use super::state::Supervisor;
-use crate::error::{OperationError, PortError};
+use crate::error::{OperationError, PortError, RequestError};
 use crate::fabric::Devices;
 use crate::service_error::ServiceError;
 use crate::store::{Action, StoreChange, StoredFlows, StoredSteering, StoredSwitch};
 use api::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits,
-    MacAddr, Owner, PortDriver, PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus,
-    Time, with_causes,
+    MacAddr, Owner, PortDriver, PortName, StackName, SwitchDetail, SwitchMode, SwitchName, SwitchPort,
+    SwitchStatus, Time, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +99,7 @@ impl Supervisor {
         let name = request.name.clone();
         self.fabric_of(&request.owner)?;
         let _change = self.0.change();
-        request.ports.iter().try_for_each(|port| self.check_far_owner(&request, port))?;
+        request.ports.iter().try_for_each(|port| self.check_connection(&request, port))?;
         if !self.0.switches().contains_key(&name) {
             self.check_switch_quota()?;
         }
@@ -196,10 +196,19 @@ impl Supervisor {
         })
     }
 
-    /// Returns an error if a switch is not to be connected to the other end of a new port.
-    fn check_far_owner(&self, near: &CreateSwitch, port: &AddPort) -> Result<(), OperationError> {
+    /// Returns an error if a switch is not to be connected to what a new port leads to.
+    fn check_connection(&self, near: &CreateSwitch, port: &AddPort) -> Result<(), OperationError> {
+        let same = |other: &&AddPort| other.name != port.name && Devices::same_interface(port, other);
+        if near.mode == SwitchMode::Learning
+            && let Some(other) = near.ports.iter().find(same)
+        {
+            return Err(PortError::InUse((&near.name, &other.name).into()).into());
+        }
         match &port.driver {
             PortDriver::Pipe { switch, .. } if *switch != near.name => self.check_owner(switch, &near.owner),
+            PortDriver::Pipe { .. } if near.mode == SwitchMode::Learning => {
+                Err(RequestError::PipeToItself(near.name.clone()).into())
+            }
             PortDriver::Box { name, .. } => {
                 let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
                 require_admission(near, &owner)?;
@@ -378,7 +387,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
-        self.check_far_owner(&stored.definition, request)?;
+        self.check_connection(&stored.definition, request)?;
         // The new port may take addresses, and being the default port, from others.
         let before = self.forwarding(switch)?;
         if let Err(failure) = self.join(switch, request) {
