@@ -78,7 +78,9 @@ fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
         let number = number.and_then(|number| u16::try_from(number).ok());
         number.filter(|number| *number <= MAX_DESTINATION).ok_or_else(|| {
             let name = name.strip_prefix("port:").unwrap_or(name);
-            IoError::NotFound(format!("this box may not send to {what} ‘{name}’"))
+            IoError::NotFound(format!(
+                "this box may not send to {what} ‘{name}’, which `may_send_to` of its service does not list"
+            ))
         })
     };
     Ok(match next {

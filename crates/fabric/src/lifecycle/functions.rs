@@ -267,10 +267,12 @@ impl Watch {
         };
         let lost = detached.ok().flatten().unwrap_or(0);
         let mut message = format!("function {instance} left service {}: {why}", key.service);
-        for (count, what) in [(lost, "packets"), (lost_messages, "messages")] {
-            if count > 0 {
-                message += &format!("; {count} {what} were lost");
-            }
+        for (count, what) in [(lost, "packet"), (lost_messages, "message")] {
+            message += &match count {
+                0 => continue,
+                1 => format!("; 1 {what} was lost"),
+                count => format!("; {count} {what}s were lost"),
+            };
         }
         fabric.0.note(EventKind::FunctionDetached, &key.service, message);
     }
