@@ -493,8 +493,11 @@ fn a_project_in_c_passes_its_test() {
     let made: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert!(code == 0 && made["bytes"].as_u64() > Some(10_000), "{text}");
     assert_eq!(packets(&folder.join("build/written.pcap")), 500);
+    // Another test leaves the program for a container as it was built.
+    let program = fs::read(folder.join("rate-limit")).expect("the program");
     fs::write(folder.join("tests/expected"), "passed 499\n").expect("a file");
     let (code, text) = run(&["function", "test", &shown]);
+    assert!(fs::read(folder.join("rate-limit")).expect("the program") == program);
     assert!(
         code != 0 && text.contains("passed 499") && text.contains("if the function is right"),
         "{code} {text}"

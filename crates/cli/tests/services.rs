@@ -125,6 +125,10 @@ fn a_user_chains_services() {
     assert_eq!(row("service", "ids", "service"), [there + back, 0, there + back, 0, 0]);
     assert_eq!(row("service", "quarantine", "service"), [jailed, 0, 0, jailed, 0]);
     daemon.check(&["account", "service/ids"], 0, &["service ids", "ring to ids-1:0"]);
+    daemon.check(&["account", "ids"], 0, &["service ids", "ring to ids-1:0"]);
+    daemon.check(&["account", "chain/lan/web"], 0, &["chain lan/web", "service fw", "ring to ids-2:0"]);
+    daemon.check(&["account", "web"], 0, &["chain lan/web", "service fw", "ring to ids-2:0"]);
+    daemon.check(&["account", "wbe"], 4, &["no box, switch, service, chain or stack wbe"]);
     daemon.check(&["account", "lan"], 0, &["chain lan/web"]);
     let metrics = daemon.metrics();
     for line in [

@@ -49,7 +49,7 @@ pub enum OperationError {
     ChainInUse(SwitchName, ChainName, Vec<u64>),
     /// A service or a chain can't be as requested.
     Service(ServiceError),
-    /// There is no box, switch or stack of this name.
+    /// There is no box, switch, service, chain or stack of this name.
     NoObject(String),
     /// The stack waits to be confirmed or rolled back.
     Unconfirmed(StackName),
@@ -163,7 +163,7 @@ pub enum RequestError {
     Tunnel(TunnelFamilies),
     /// A name that several objects have: which.
     Ambiguous(String, Vec<Subject>),
-    /// An account is of a box, a switch, a service or a stack.
+    /// An account is of a box, a switch, a service, a chain or a stack.
     NoAccount(Subject),
 }
 
@@ -353,7 +353,7 @@ impl fmt::Display for OperationError {
                 }
             }
             Self::Service(error) => error.fmt(f),
-            Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
+            Self::NoObject(name) => write!(f, "there is no box, switch, service, chain or stack {name}"),
             Self::Flow(error, _) => write!(f, "the condition of the flow can't be used: {error}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
@@ -496,7 +496,7 @@ impl fmt::Display for RequestError {
                 write!(f, "{name} is the name of several objects: write {}", names.join(" or "))
             }
             Self::NoAccount(subject) => {
-                write!(f, "{subject} has no account: name a box, a switch, a service or a stack")
+                write!(f, "{subject} has no account: name a box, a switch, a service, a chain or a stack")
             }
             Self::CoresAtPipe => {
                 f.write_str("a box with several cores can't be at a pipe: attach its ports to switches")

@@ -134,7 +134,13 @@ fn of_reply(error: &ApiError) -> Option<String> {
     let subject = error.subject.as_deref().unwrap_or_default();
     let name = subject.split('/').nth(1).unwrap_or_default();
     Some(match error.reason? {
-        ErrorReason::NoBox => "`clickbox ps` lists the boxes".into(),
+        ErrorReason::NoBox => match name.rsplit_once('-') {
+            // Functions that joined a service are named as its boxes would be.
+            Some((service, number)) if number.parse::<u16>().is_ok() => format!(
+                "`clickbox ps` lists the boxes, `clickbox service show {service}` the functions that joined service {service}"
+            ),
+            _ => "`clickbox ps` lists the boxes".into(),
+        },
         ErrorReason::NoSwitch => "`clickbox switch ls` lists the switches".into(),
         ErrorReason::NoPort => format!("`clickbox port ls {name}` lists its ports"),
         ErrorReason::NoBoxPort => format!("`clickbox show {name}` lists its ports"),
@@ -188,6 +194,11 @@ mod tests {
             "switch lan has no port tap0",
         );
         assert_eq!(error.text(), "switch lan has no port tap0; `clickbox port ls lan` lists its ports");
+        let no_box = |name: &str| {
+            reply(ErrorCode::NotFound, Some(ErrorReason::NoBox), &format!("box/{name}"), "no box").text()
+        };
+        assert_eq!(no_box("fw"), "no box; `clickbox ps` lists the boxes");
+        assert!(no_box("nf-2").ends_with("`clickbox service show nf` the functions that joined service nf"));
         let error = reply(ErrorCode::Busy, Some(ErrorReason::Unknown), "box/fw", "box fw sleeps");
         assert_eq!(error.text(), "box fw sleeps");
         let error = ApiError::new(ErrorCode::Forbidden, "the token is missing or wrong");

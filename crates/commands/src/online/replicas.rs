@@ -10,7 +10,7 @@ use crate::value::ValueError;
 
 /// A number of instances, or a range in which the load decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "replicas: expected a number of instances, or a range such as \"1-4\"")]
 pub(crate) enum Replicas {
     /// This number.
     Fixed(u16),

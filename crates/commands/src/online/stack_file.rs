@@ -10,6 +10,7 @@ use api::{
     Translation, Value, Weight,
 };
 use serde::Deserialize;
+use serde::de::Error as _;
 
 use super::config_bundle::{self, ConfigBundle};
 use super::image_file::Image;
@@ -134,28 +135,38 @@ struct ServiceSettings {
     translation: Option<Translation>,
 }
 
+/// The keys of [`ServiceSettings`].
+const SERVICE_KEYS: [&str; 9] = [
+    "switch",
+    "faces",
+    "replicas",
+    "dead_after",
+    "container",
+    "places",
+    "trust_pool",
+    "may_send_to",
+    "translation",
+];
+
 impl TryFrom<toml::Table> for ServiceEntry {
     type Error = toml::de::Error;
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in [
-            "switch",
-            "faces",
-            "replicas",
-            "dead_after",
-            "container",
-            "places",
-            "trust_pool",
-            "may_send_to",
-            "translation",
-        ] {
+        for key in SERVICE_KEYS {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
             table.insert("configuration".into(), file);
         }
-        Ok(Self { own: own.try_into()?, instance: table.try_into()? })
+        // Of an unknown key, the error lists those of boxes.
+        let unknown = |error: toml::de::Error| match error.message() {
+            text if text.starts_with("unknown field") => {
+                toml::de::Error::custom(format!("{text}, `file`, `{}`", SERVICE_KEYS.join("`, `")))
+            }
+            _ => error,
+        };
+        Ok(Self { own: own.try_into()?, instance: table.try_into().map_err(unknown)? })
     }
 }
 
@@ -622,7 +633,9 @@ mod tests {
             ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "expected a switch"),
             ("[service.ids]\nfile = \"a.click\"", "switch"),
             ("[service.ids]\nswitch = \"lan\"", "service ids needs"),
-            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfices = 1", "fices"),
+            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfices = 1", "`fices`"),
+            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfices = 1", "`file`, `switch`, `faces`"),
+            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nreplicas = \"x\"", "such as \"1-4\""),
             ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfaces = \"in=16\"", "0 to 15"),
             (
                 "[service.x]\nswitch = \"lan\"\nfile = \"a.click\"\ntranslation = { ranges = [\"1\"] }",

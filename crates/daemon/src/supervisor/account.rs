@@ -4,6 +4,7 @@ use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::AccountPlaces;
 use crate::limits::CALL_TIMEOUT;
+use crate::store::StoredSwitch;
 use api::{
     AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
     StackName, Subject, SwitchName, Time, escape,
@@ -16,7 +17,7 @@ use std::time::Instant;
 const MAX_ELEMENTS: usize = 10_000;
 
 impl Supervisor {
-    /// The accounts of everything, or of a box, a switch or a stack.
+    /// The accounts of everything, or of a box, a switch, a service, a chain or a stack.
     pub fn account(&self, query: &AccountQuery) -> Result<AccountReport, OperationError> {
         let asked = match query.subject.as_deref() {
             None if self.is_administrator() => AccountPlaces::default(),
@@ -36,7 +37,7 @@ impl Supervisor {
         Ok(AccountReport { time, took_ns, places })
     }
 
-    /// What a name stands for: an object such as `box/fw`, or the only box, switch or stack of this name.
+    /// What a name stands for: an object such as `box/fw`, or the only box, switch, service, chain or stack of this name.
     fn places(&self, name: &str) -> Result<AccountPlaces, OperationError> {
         let subject = match name.parse::<Subject>() {
             Ok(subject) => subject,
@@ -57,7 +58,15 @@ impl Supervisor {
                 let (_, stored) = self.stored_service(&name)?;
                 Ok(those(stored.instances.into_iter().map(|there| there.name).collect(), Vec::new()))
             }
-            Subject::Daemon | Subject::Port(..) | Subject::Chain(..) => {
+            // With its switch and its functions.
+            Subject::Chain(switch, name) => {
+                let chain = self.show_chain(&switch, &name)?.status.chain;
+                let stored = self.stored_switch(&switch)?;
+                let services = chain.services.iter().filter_map(|name| stored.steering.service(name));
+                let instances = services.flat_map(|there| &there.instances);
+                Ok(those(instances.map(|there| there.name.clone()).collect(), vec![switch]))
+            }
+            Subject::Daemon | Subject::Port(..) => {
                 Err(OperationError::Invalid(RequestError::NoAccount(subject)))
             }
         }
@@ -91,6 +100,13 @@ impl Supervisor {
             && self.stacks()?.iter().any(|stack| stack.name == name)
         {
             found.push(Subject::Stack(name));
+        }
+        for StoredSwitch { definition, steering, .. } in self.switches_with_steering() {
+            let services = steering.services.iter().map(|there| &there.definition.name);
+            found.extend(services.filter(|known| known.as_str() == name).map(Subject::from));
+            let chains = steering.chains.iter().map(|there| &there.definition.name);
+            let chains = chains.filter(|known| known.as_str() == name);
+            found.extend(chains.map(|chain| Subject::from((&definition.name, chain))));
         }
         match (found.pop(), found.is_empty()) {
             (Some(only), true) => Ok(only),

@@ -77,7 +77,7 @@ impl FunctionError {
                 "if the target is missing, run `rustup target add wasm32-unknown-unknown`".into()
             }
             Self::Different { path, .. } => {
-                format!("if the function is right, write what it prints to {}", path.display())
+                format!("if the function is right, write this to {}", path.display())
             }
             _ => return None,
         })
@@ -105,7 +105,12 @@ impl fmt::Display for FunctionError {
             Self::Python(_) => f.write_str("python3 can't be started"),
             Self::Run(text, status) => write!(f, "the function ended with {status} on its capture: {text}"),
             Self::Different { expected, found, .. } => {
-                write!(f, "the test expects:\n{expected}and the function printed:\n{found}")
+                write!(
+                    f,
+                    "the test expects:\n{}\nand the function printed:\n{}\n",
+                    expected.trim_end(),
+                    found.trim_end()
+                )
             }
             Self::Failed(what, status) => write!(f, "{what} failed: it ended with {status}"),
         }

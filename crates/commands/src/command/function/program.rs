@@ -135,7 +135,7 @@ impl Program {
     /// Builds the program. Returns its path.
     pub(super) fn build(&self, is_static: bool) -> Result<PathBuf, FunctionError> {
         match self.manifest.language {
-            ProgramLanguage::C => self.compile(is_static),
+            ProgramLanguage::C => self.compile(is_static, &self.manifest.name),
             ProgramLanguage::Python => self.pack(),
         }
     }
@@ -164,8 +164,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Compiles the library and the program.
-    fn compile(&self, is_static: bool) -> Result<PathBuf, FunctionError> {
+    /// Compiles the library and the program, which gets this path in the folder.
+    fn compile(&self, is_static: bool, path: &str) -> Result<PathBuf, FunctionError> {
         let (build, library) =
             (self.folder.join("build"), self.folder.join(SOURCES).join(self.manifest.language.library()));
         fs::create_dir_all(&build).map_err(failed(&build))?;
@@ -181,7 +181,7 @@ impl Program {
             objects.arg(object);
         }
         run(objects, "the build of the library")?;
-        let program = self.folder.join(&self.manifest.name);
+        let program = self.folder.join(path);
         let mut command = compiler();
         command.args(["-std=c11", "-O2"]).args(&self.manifest.flags).arg("-I").arg(library);
         command.args(is_static.then_some("-static")).arg("-o").arg(&program);
@@ -192,7 +192,11 @@ impl Program {
 
     /// Runs the program on the capture, and compares what it prints.
     pub(super) fn test(&self) -> Result<(), FunctionError> {
-        let program = self.build(false)?;
+        let program = match self.manifest.language {
+            // The static program that was built for a container stays.
+            ProgramLanguage::C => self.compile(false, "build/test")?,
+            ProgramLanguage::Python => self.pack()?,
+        };
         let written = self.folder.join("build/written.pcap");
         let mut command = Command::new(program);
         command.current_dir(&self.folder).args(["--read", "tests/traffic.pcap", "--write"]).arg(written);

@@ -28,8 +28,8 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = "Example: clickbox account fw --elements")]
 pub(crate) struct Arguments {
-    /// Name of a stack, a box or a switch; if several have it, `stack/NAME`, `box/NAME` or `switch/NAME`. All places if
-    /// absent.
+    /// Name of a stack, a box, a switch, a service or a chain; if several have it, `stack/NAME`, `box/NAME`, `switch/NAME`,
+    /// `service/NAME` or `chain/SWITCH/NAME`. All places if absent.
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(online::boxes_and_switches))]
     name: Option<String>,
     /// Print a line for each element of the boxes too.

@@ -324,6 +324,8 @@ pub(super) fn hop_rows(detail: &ChainDetail) -> Vec<Vec<String>> {
 fn hop_row(hop: &HopStatus, way: usize, rates: Option<HopRates>) -> Vec<String> {
     let rate = |figure: fn(HopRates) -> f64| rates.map_or("-".into(), |rates| online::rate(figure(rates)));
     let HopTraffic { packets, lost, .. } = hop.traffic[way];
+    // It is measured over both directions.
+    let mean_ns = hop.mean_ns.filter(|_| packets > 0);
     vec![
         hop.service.to_string(),
         ["forward", "reverse"][way].to_string(),
@@ -332,7 +334,7 @@ fn hop_row(hop: &HopStatus, way: usize, rates: Option<HopRates>) -> Vec<String> 
         rate(|rates| rates.lost),
         grouped(packets),
         grouped(lost),
-        hop.mean_ns.map_or("-".into(), time),
+        mean_ns.map_or("-".into(), time),
     ]
 }
 
@@ -375,7 +377,7 @@ mod tests {
             "both_ways": true,
             "hops": [
                 { "service": "fw", "mean_ns": 740, "traffic": [
-                    { "packets": 2000, "bytes": 1, "lost": 3 }, { "packets": 7, "bytes": 1, "lost": 0 }
+                    { "packets": 2000, "bytes": 1, "lost": 3 }, { "packets": 0, "bytes": 0, "lost": 0 }
                 ] },
                 { "service": "ids", "traffic": [
                     { "packets": 1997, "bytes": 1, "lost": 0 }, { "packets": 8, "bytes": 1, "lost": 1 }
@@ -399,7 +401,7 @@ mod tests {
                 "fw forward 1.00M 500M 0 2,000 3 740 ns",
                 "ids forward 1.00M 500M 9 1,997 0 -",
                 "ids reverse 2 16 0 8 1 -",
-                "fw reverse 1 8 0 7 0 740 ns",
+                "fw reverse 1 8 0 0 0 -",
             ]
         );
         assert_eq!(row(&detail()), ["web", "lan", "fw ids", "uplink", "wan0", "both", "2,004", "4"]);

@@ -148,7 +148,8 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
                 output::json(&flows);
             } else {
                 let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
-                let none = format!("switch {} has no flows: it drops all packets", named.name);
+                let none =
+                    format!("switch {} has no flows: it drops what no chain or controller takes", named.name);
                 online::print(&table, &none);
             }
         }
