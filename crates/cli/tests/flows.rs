@@ -15,7 +15,7 @@ fn a_user_steers_packets() {
     let daemon = Daemon::start("flows");
     daemon.check(&["switch", "create", "lan", "--mode", "steering"], 0, &[]);
     daemon.check(&["switch", "ls"], 0, &["lan", "steering"]);
-    daemon.check(&["flow", "ls", "lan"], 0, &["no flows: it drops what no chain or controller takes"]);
+    daemon.check(&["flow", "ls", "lan"], 0, &["no flows: it drops what no chain takes"]);
     let sink = daemon.file("sink.click", "FromDevice(0) -> c :: Counter -> Discard;\n");
     for name in ["web", "rest"] {
         daemon.check(&["create", name, &sink, "--sandbox", "process", "--attach", "lan"], 0, &[]);

@@ -108,6 +108,23 @@ impl RateMeter {
         self.last = Some((now, snapshot));
         self.used = used;
     }
+
+    /// Forgets a switch that was removed: another one of its name begins at zero.
+    pub(super) fn forget_switch(&mut self, name: &SwitchName) {
+        self.switches.remove(name);
+        self.ports.retain(|(switch, _), _| switch != name);
+        if let Some((_, last)) = &mut self.last {
+            last.switches.remove(name);
+        }
+    }
+
+    /// The same for a port.
+    pub(super) fn forget_port(&mut self, switch: &SwitchName, port: &PortName) {
+        self.ports.remove(&(switch.clone(), port.clone()));
+        if let Some(ports) = self.last.as_mut().and_then(|(_, last)| last.switches.get_mut(switch)) {
+            ports.remove(port);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -146,5 +163,31 @@ mod tests {
         // A box that was replaced starts again at zero.
         meter.advance(start + 3 * second, snapshot, used(Duration::ZERO));
         assert_eq!((meter.boxes[&name].cores, &meter.cores[&name]), (0.0, &vec![0.0, 0.0]));
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_begins_at_zero() {
+        let mut meter = RateMeter::default();
+        let lan: SwitchName = "lan".parse().unwrap();
+        let ports: [PortName; 2] = ["tap0", "tap1"].map(|name| name.parse().unwrap());
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut measure = |meter: &mut RateMeter, seconds, received| {
+            let mut snapshot = TrafficSnapshot::default();
+            for port in &ports {
+                let stats =
+                    snapshot.switches.entry(lan.clone()).or_default().entry(port.clone()).or_default();
+                stats.counters.received_packets = received;
+            }
+            meter.advance(start + second * seconds, snapshot, BTreeMap::new());
+            ports.each_ref().map(|port| meter.ports[&(lan.clone(), port.clone())].received_packets)
+        };
+        meter.last = Some((start, TrafficSnapshot::default()));
+        assert_eq!(measure(&mut meter, 1, 100), [100.0, 100.0]);
+        meter.forget_port(&lan, &ports[0]);
+        assert_eq!(meter.ports.keys().map(|(_, port)| port).collect::<Vec<_>>(), [&ports[1]]);
+        assert_eq!(measure(&mut meter, 2, 130), [130.0, 30.0]);
+        meter.forget_switch(&lan);
+        assert!(meter.ports.is_empty() && meter.switches.is_empty());
+        assert_eq!(measure(&mut meter, 3, 7), [7.0, 7.0]);
     }
 }

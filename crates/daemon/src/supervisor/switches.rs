@@ -168,6 +168,7 @@ impl Supervisor {
         self.unlink_switch(name);
         // If the fabric has ended, nothing needs removing. The switch was just created, so it exists.
         let _ = self.0.fabrics.ask(orders::RemoveSwitch { switch: name.clone() });
+        self.0.meter().forget_switch(name);
     }
 
     /// Opens a port and adds it to its switch.
@@ -510,6 +511,7 @@ impl Supervisor {
         self.unlink_port(switch, port, &driver);
         // If the fabric has ended, there is no port.
         let _ = self.0.fabrics.ask(orders::RemovePort { switch: switch.clone(), port: port.clone() });
+        self.0.meter().forget_port(switch, port);
         let definition = AddPort {
             name: port.clone(),
             driver: driver.clone(),

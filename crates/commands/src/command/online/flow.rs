@@ -143,15 +143,19 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             online::print_success(remove.json);
         }
         FlowCommand::Ls(named) => {
-            let flows = named.daemon.client()?.ask(&operation::LIST_FLOWS, &[named.name.as_str()])?;
+            let client = named.daemon.client()?;
+            let flows = client.ask(&operation::LIST_FLOWS, &[named.name.as_str()])?;
             if named.json {
                 output::json(&flows);
-            } else {
-                let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
-                let none =
-                    format!("switch {} has no flows: it drops what no chain or controller takes", named.name);
-                online::print(&table, &none);
+                return Ok(ExitCode::SUCCESS);
             }
+            let detail = client.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
+            let rest = match detail.controllers.is_empty() {
+                true => "it drops what no chain takes",
+                false => "its controllers decide about packets",
+            };
+            let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
+            online::print(&table, &format!("switch {} has no flows: {rest}", named.name));
         }
     }
     Ok(ExitCode::SUCCESS)
