@@ -194,6 +194,7 @@ fn pass_functions_in_c(threads: &str) {
     let daemon = Daemon::start_with(&format!("functions-{threads}"), &["--switch-threads", threads]);
     let daemon = prepared(daemon, &["--faces", "in=0,out=1"]);
     daemon.check(&["service", "show", "nf"], 0, &["faces           in=0,out=1", "no function has joined"]);
+    daemon.check(&["account", "nf"], 0, &["packets pass no place of nf yet"]);
     let (first, second) =
         (Function::join(&daemon, "bridge", "nf", &[]), Function::join(&daemon, "forward", "nf", &[]));
     pass(&daemon, 2000);
@@ -208,6 +209,8 @@ fn pass_functions_in_c(threads: &str) {
     daemon.check(&["service", "ls"], 0, &["nf", "2,000"]);
     wait("counters are shown", || published(&daemon, "nf", 0, "learned") == Some(1));
     daemon.check(&["show", "service/nf"], 0, &["nf-1: filtered 0, learned 1"]);
+    let account = daemon.check(&["account", "nf"], 0, &["port lan/nf-1.0", "port lan/nf-2.1"]);
+    assert!(!account.contains("service nf"), "{account}");
     daemon.check(&["show", "chain/web"], 0, &["nf", "2,000", "left sink.0: 2,000 packets"]);
 
     // One is killed: its flows continue, and the next one takes its place.

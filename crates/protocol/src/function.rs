@@ -125,7 +125,9 @@ impl RefusedReason {
             Self::Token => {
                 "the token is not that of the service: read the file `token` beside the socket again"
             }
-            Self::Full => "the service has 128 instances, which is the most: stop one",
+            Self::Full => {
+                "the service has as many functions as it may have: stop one, or give it more places (`--places`, at most 128)"
+            }
             Self::Malformed => "the message is malformed: use the library of this version of clickbox",
             Self::Late => "the function did not register within 5 s of connecting",
             Self::Unavailable => "the fabric has no memory left, or the service is being removed: try again",

@@ -7,7 +7,7 @@ use crate::limits::CALL_TIMEOUT;
 use crate::store::StoredSwitch;
 use api::{
     AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
-    StackName, Subject, SwitchName, Time, escape,
+    ServiceName, StackName, Subject, SwitchName, Time, escape,
 };
 use protocol::fabric::Asked;
 use std::collections::BTreeMap;
@@ -54,22 +54,22 @@ impl Supervisor {
                 false => Err(OperationError::NoSwitch(name)),
             },
             Subject::Stack(name) => self.places_of_stack(&name),
-            Subject::Service(name) => {
-                let (_, stored) = self.stored_service(&name)?;
-                Ok(those(stored.instances.into_iter().map(|there| there.name).collect(), Vec::new()))
-            }
+            Subject::Service(name) => Ok(those(self.instances_of(&name)?, Vec::new())),
             // With its switch and its functions.
             Subject::Chain(switch, name) => {
-                let chain = self.show_chain(&switch, &name)?.status.chain;
-                let stored = self.stored_switch(&switch)?;
-                let services = chain.services.iter().filter_map(|name| stored.steering.service(name));
-                let instances = services.flat_map(|there| &there.instances);
-                Ok(those(instances.map(|there| there.name.clone()).collect(), vec![switch]))
+                let services = self.show_chain(&switch, &name)?.status.chain.services;
+                let instances = services.iter().map(|service| self.instances_of(service));
+                Ok(those(instances.collect::<Result<Vec<_>, _>>()?.concat(), vec![switch]))
             }
             Subject::Daemon | Subject::Port(..) => {
                 Err(OperationError::Invalid(RequestError::NoAccount(subject)))
             }
         }
+    }
+
+    /// The instances of a service, also those that joined it by themselves.
+    fn instances_of(&self, service: &ServiceName) -> Result<Vec<BoxName>, OperationError> {
+        Ok(self.show_service(service)?.instances.into_iter().map(|there| there.name).collect())
     }
 
     /// All boxes and switches that the caller may see.

@@ -171,7 +171,7 @@ mod tests {
         let lan: SwitchName = "lan".parse().unwrap();
         let ports: [PortName; 2] = ["tap0", "tap1"].map(|name| name.parse().unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut measure = |meter: &mut RateMeter, seconds, received| {
+        let measure = |meter: &mut RateMeter, seconds, received| {
             let mut snapshot = TrafficSnapshot::default();
             for port in &ports {
                 let stats =

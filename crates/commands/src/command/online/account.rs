@@ -65,7 +65,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let table = Table { columns: COLUMNS, rows: report.places.iter().map(row).collect() };
-    online::print(&table, "there are no ports, switches and boxes yet");
+    let none = match &arguments.name {
+        Some(name) => format!("packets pass no place of {name} yet"),
+        None => "there are no ports, switches and boxes yet".into(),
+    };
+    online::print(&table, &none);
     output::text(&notes(&report));
     Ok(ExitCode::SUCCESS)
 }
