@@ -59,6 +59,14 @@ impl Network {
             let instances = service.instances.iter().map(|instance| instance.name.clone());
             account.services.insert(service.name.clone(), instances.collect());
         }
+        for record in &self.switches {
+            // Also those of functions in other processes.
+            let of_box = record.ports.iter().filter_map(|(port, entry)| match &entry.definition.driver {
+                PortDriver::Box { name, .. } => Some(((record.name.clone(), port.clone()), name.clone())),
+                _ => None,
+            });
+            account.box_ports.extend(of_box);
+        }
         account.rows.extend(self.links());
         account.rows.extend(self.pipe_rows());
         for ((name, number), record) in &self.box_ports {
