@@ -9,6 +9,7 @@ use crate::tunnel::{self, FlatKind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -83,7 +84,7 @@ impl Expansion<'_, '_> {
             self.settle_name(index);
             let text = self.flat[index].config.clone();
             self.flat[index].config = self.replace_variables(&text, environment);
-            self.element(index, environment);
+            self.element(index, environment).await;
             pause().await;
         }
     }
@@ -119,7 +120,7 @@ impl Expansion<'_, '_> {
     }
 
     /// Replaces an element by the parts of its class, if that is a compound.
-    fn element(&mut self, index: usize, environment: &Rc<Environment>) {
+    async fn element(&mut self, index: usize, environment: &Rc<Environment>) {
         let flat = &self.flat[index];
         if flat.kind != FlatKind::Element || self.full {
             return;
@@ -146,7 +147,7 @@ impl Expansion<'_, '_> {
                     inside.set(name.clone(), value.into());
                 }
                 self.depth += 1;
-                self.compound(index, &compound, &Rc::new(inside));
+                Box::pin(self.compound(index, &compound, &Rc::new(inside))).await;
                 self.depth -= 1;
             }
         }
@@ -208,7 +209,7 @@ impl Expansion<'_, '_> {
     }
 
     /// Adds the parts of the compound that the element at `index` uses.
-    fn compound(&mut self, index: usize, compound: &Compound, environment: &Rc<Environment>) {
+    async fn compound(&mut self, index: usize, compound: &Compound, environment: &Rc<Environment>) {
         let span = self.flat[index].span;
         let name = self.flat[index].name.clone();
         let limits = &self.compilation.options.limits;
@@ -223,6 +224,7 @@ impl Expansion<'_, '_> {
         let input = self.flat.len();
         self.flat[index].kind = FlatKind::Outer { input, output: input + 1 };
         for part in &compound.parts {
+            pause().await;
             let mut part_name = String::with_capacity(name.len() + 1 + part.name.len());
             part_name.extend([&*name, "/", &*part.name]);
             if !self.compilation.budget.take(part_name.len() + part.config.text.len()) {
@@ -266,7 +268,7 @@ impl Expansion<'_, '_> {
             }
         }
         for child in map.into_iter().skip(2).flatten() {
-            self.element(child, environment);
+            self.element(child, environment).await;
         }
     }
 
@@ -278,8 +280,8 @@ impl Expansion<'_, '_> {
                 .error(self.flat.first().map_or_else(SourceSpan::default, |flat| flat.span), message);
         }
         let kinds: Vec<FlatKind> = self.flat.iter().map(|flat| flat.kind).collect();
-        let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
-        pause().await;
+        let limits = &self.compilation.options.limits;
+        let mut resolver = tunnel::Resolver::new(&kinds, &self.links, limits).await;
         let links = resolver.resolve().await;
         let is_partial = self.compilation.diagnostics.is_partial();
         for problem in resolver.into_problems() {
@@ -295,6 +297,7 @@ impl Expansion<'_, '_> {
             self.compilation.diagnostics.push(diagnostic);
             self.compilation.diagnostics.set_partial();
         }
+        steps::free_map(core::mem::take(&mut self.names), NAMES_A_STEP).await;
         let mut numbers = Vec::with_capacity(self.flat.len());
         let flat = core::mem::take(&mut self.flat);
         for element in flat {
@@ -327,6 +330,9 @@ impl Expansion<'_, '_> {
         }
     }
 }
+
+/// Names that are freed in a step.
+const NAMES_A_STEP: usize = 16;
 
 /// The end of the first text: the location that Click reports while it expands compounds.
 const END: SourceSpan = SourceSpan { source: 0, span: Span { start: u32::MAX, end: u32::MAX } };

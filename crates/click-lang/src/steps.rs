@@ -4,6 +4,7 @@
 //! waker: its owner polls it, and each poll is a step.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -60,6 +61,14 @@ pub fn complete<T>(computation: impl Future<Output = T>) -> T {
 /// Frees what is in a list, in steps.
 pub async fn free<T>(list: Vec<T>) {
     free_many(list, 1).await;
+}
+
+/// Frees a map, so many entries a step.
+pub async fn free_map<K: Ord, V>(mut map: BTreeMap<K, V>, entries: usize) {
+    while !map.is_empty() {
+        (0..entries).for_each(|_| drop(map.pop_first()));
+        pause().await;
+    }
 }
 
 /// Frees what is in a list, so many entries a step.

@@ -6,7 +6,7 @@ use crate::Limits;
 use crate::lexer;
 pub use crate::lexer::{Token, TokenKind};
 use crate::parser;
-use crate::steps::{self, complete};
+use crate::steps::{self, complete, pause};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -20,6 +20,9 @@ pub struct Span {
     /// Offset after the last byte.
     pub end: u32,
 }
+
+/// Steps of a chain that are freed in a step of a compilation.
+const CHAIN_STEPS_A_STEP: usize = 16;
 
 /// A configuration as written: its tokens and its statements.
 #[derive(Clone, Debug)]
@@ -194,7 +197,7 @@ impl<'t> Tree<'t> {
         complete(Self::parse_in_steps(text, limits))
     }
 
-    /// Parses a text within the given limits, a statement a step.
+    /// Parses a text within the given limits, in steps.
     pub(crate) async fn parse_in_steps(text: &'t str, limits: &Limits) -> Self {
         let parsed = parser::parse(text, limits).await;
         Self { text, tokens: parsed.tokens, statements: parsed.statements, errors: parsed.errors }
@@ -213,7 +216,12 @@ impl<'t> Tree<'t> {
 
     /// Frees the statements in steps.
     pub(crate) async fn free(self) {
-        steps::free(self.statements).await;
+        for statement in self.statements {
+            pause().await;
+            if let StatementKind::Chain(steps) = statement.kind {
+                steps::free_many(steps, CHAIN_STEPS_A_STEP).await;
+            }
+        }
     }
 
     /// The statements outside all braces and parentheses.

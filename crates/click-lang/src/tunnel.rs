@@ -2,11 +2,14 @@
 
 use crate::Limits;
 use crate::class::Link;
-use crate::steps::pause;
+use crate::steps::{pause, pause_every};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+/// Links that are checked in a step.
+const LINKS_A_STEP: usize = 64;
 
 /// The role of an element of the flat list in connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +96,14 @@ pub(crate) struct Resolver<'r> {
 }
 
 impl<'r> Resolver<'r> {
-    /// Prepares the links between elements of these kinds, and checks them.
-    pub(crate) fn new(kinds: &'r [FlatKind], links: &[Link], limits: &Limits) -> Self {
+    /// Prepares the links between elements of these kinds, and checks them, in steps.
+    pub(crate) async fn new(kinds: &'r [FlatKind], links: &[Link], limits: &Limits) -> Self {
         let mut ordered = links.to_vec();
         sorting::sort_by_key(&mut ordered, |link| link.from);
+        pause().await;
         let mut arrivals = links.to_vec();
         sorting::sort_by_key(&mut arrivals, |link| link.to);
+        pause().await;
         let mut resolver = Self {
             kinds,
             links: ordered,
@@ -107,7 +112,7 @@ impl<'r> Resolver<'r> {
             steps: limits.tunnel_steps,
             connections: limits.connections,
         };
-        resolver.check(links);
+        resolver.check(links).await;
         resolver
     }
 
@@ -203,10 +208,11 @@ impl<'r> Resolver<'r> {
     /// Finds ports of compounds and groups that are connected on one side only, and inputs and outputs used in the
     /// wrong direction. Follows each link in turn as far as its ends lead, as Click does, so that errors appear in the
     /// same order.
-    fn check(&mut self, links: &[Link]) {
+    async fn check(&mut self, links: &[Link]) {
         let mut seen = BTreeSet::new();
         let mut open = Vec::new();
-        for link in links {
+        for (done, link) in links.iter().enumerate() {
+            pause_every(LINKS_A_STEP, done).await;
             if self.kinds[link.from.0] == FlatKind::Element && self.kinds[link.to.0] == FlatKind::Element {
                 continue;
             }
@@ -260,6 +266,7 @@ impl<'r> Resolver<'r> {
 mod tests {
     use super::*;
     use crate::class::SourceSpan;
+    use crate::steps::complete;
 
     /// Element 0 is a compound with input 1 and output 2; elements from 3 on are real.
     fn kinds() -> Vec<FlatKind> {
@@ -278,9 +285,8 @@ mod tests {
             |&(from, to): &(usize, usize)| Link { from: (from, 0), to: (to, 0), span: SourceSpan::default() };
         let links: Vec<Link> = links.iter().map(link).collect();
         let kinds = kinds();
-        let mut resolver = Resolver::new(&kinds, &links, &Limits::default());
-        let found =
-            crate::steps::complete(resolver.resolve()).iter().map(|link| (link.from.0, link.to.0)).collect();
+        let mut resolver = complete(Resolver::new(&kinds, &links, &Limits::default()));
+        let found = complete(resolver.resolve()).iter().map(|link| (link.from.0, link.to.0)).collect();
         (found, resolver.into_problems().iter().map(|problem| (problem.element, problem.what)).collect())
     }
 

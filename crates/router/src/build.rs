@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -26,7 +27,8 @@ use crate::order;
 use crate::own_writes::OwnWrites;
 use crate::pace;
 use crate::parts::Parts;
-use crate::removal::continue_removal;
+use crate::predecessors::Predecessors;
+use crate::removal::free_graph;
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
@@ -36,11 +38,14 @@ use click_lang::steps::{complete, pause, pause_every};
 /// A router with its warnings, or all diagnostics if there are errors.
 pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;
 
+/// A router with its warnings, or one that is refused with all diagnostics.
+pub(crate) type Started = Result<(Box<RouterState>, Vec<Diagnostic>), (Box<RouterState>, Vec<Diagnostic>)>;
+
 impl RouterState {
     /// Checks the graph, then creates and initialises its elements.
     pub(crate) fn build(graph: Graph, parts: Parts) -> Built {
         let (state, problems) = complete(RouterState::create_all(graph, parts, false))?;
-        state.start(problems)
+        state.start(problems).map_err(|(_, problems)| problems)
     }
 
     /// Checks the graph, then creates its elements, `in_steps` or at once. Nothing of it runs yet.
@@ -55,40 +60,42 @@ impl RouterState {
         let has_failed = !errors.is_empty();
         problems.append(&mut errors);
         let Some(hookup) = hookup.filter(|_| !has_failed) else {
+            free_graph(graph).await;
             return Err(problems);
         };
         pause().await;
         environment.prepare();
+        let before = parts.before.clone();
         let mut state = RouterState::assemble(graph, parts, hookup).await;
+        if let Some(names) = before {
+            let found = Predecessors::find(&state, names).await;
+            state.predecessors = RefCell::new(Some(found));
+        }
         state.configure(&mut problems, in_steps).await;
         if !has_errors(&problems) {
             return Ok((state, problems));
         }
-        let mut removed = state.end();
-        while in_steps && !continue_removal(&mut removed) {
-            pause().await;
-        }
+        state.free().await;
         Err(problems)
     }
 
     /// Initialises the elements that were created.
-    pub(crate) fn start(self: Box<Self>, mut problems: Vec<Diagnostic>) -> Built {
+    pub(crate) fn start(self: Box<Self>, mut problems: Vec<Diagnostic>) -> Started {
         self.initialize(&mut problems);
-        if has_errors(&problems) { Err(problems) } else { Ok((self, problems)) }
+        if has_errors(&problems) { Err((self, problems)) } else { Ok((self, problems)) }
     }
 
     /// Makes the state of a router whose elements are not created yet.
     pub(crate) async fn assemble(graph: Graph, parts: Parts, hookup: Hookup) -> Box<RouterState> {
-        let Parts { registry, environment, mut options, pool } = parts;
+        let Parts { registry, environment, mut options, pool, .. } = parts;
         options.batch = options.batch.clamp(1, MAX_BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
         // The sequences of shards differ.
         let seed = seed.wrapping_add(u64::from(options.shard.index) << 48);
         let mut order = order::analyse(&hookup).await;
         pause().await;
-        let joins = join::find(&hookup, &mut order);
-        pause().await;
-        let paces = pace::find(&hookup);
+        let joins = join::find(&hookup, &mut order).await;
+        let paces = pace::find(&hookup).await;
         let Hookup { classes, inputs, outputs } = hookup;
         let mut nodes = Vec::with_capacity(classes.len());
         let mut connections = Vec::new();
@@ -147,6 +154,9 @@ impl RouterState {
             pause_every(ELEMENTS_A_STEP, index).await;
             by_name.insert(node.element.name.clone(), index);
         }
+        let phases: Vec<_> = nodes.iter().map(|node| node.element.class.phase).collect();
+        let elements_in_order = configure_order::order(&phases);
+        pause().await;
         let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
         let mut resources = Resources::new(environment, pool, Clock::new(options.simulated));
         resources.shard = options.shard;
@@ -159,7 +169,9 @@ impl RouterState {
             registry,
             options,
             missed: Cell::new(false),
-            by_name,
+            by_name: Rc::new(by_name),
+            order: elements_in_order,
+            predecessors: RefCell::default(),
             timers: RefCell::default(),
             watched: RefCell::default(),
             turns_left: Cell::new(1),
@@ -181,11 +193,6 @@ impl RouterState {
         })
     }
 
-    pub(crate) fn configure_order(&self) -> Vec<usize> {
-        let phases: Vec<_> = self.nodes.iter().map(|node| node.element.class.phase).collect();
-        configure_order::order(&phases)
-    }
-
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
     /// element are kept together, in configuration order.
     async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: bool) {
@@ -204,7 +211,7 @@ impl RouterState {
     ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut unbatched = false;
-        for (position, index) in self.configure_order().into_iter().enumerate() {
+        for (position, &index) in self.order.iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
             };
@@ -265,7 +272,7 @@ impl RouterState {
     /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
     /// export of one that was not created, because its result is unknown.
     async fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
-        for (position, index) in self.configure_order().into_iter().enumerate() {
+        for (position, &index) in self.order.iter().enumerate() {
             pause_every(ELEMENTS_A_STEP, position).await;
             self.missed.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
@@ -281,7 +288,7 @@ impl RouterState {
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
-        for index in self.configure_order() {
+        for &index in &self.order {
             let result = self.call(index, |object, cx| object.initialize(cx));
             self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {

@@ -120,7 +120,7 @@ fn check_graph(
             problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
         problem.is_consequence |= known.is_partial || is_meant;
     }
-    let parts = Parts { registry, environment, options, pool: None };
+    let parts = Parts { registry, environment, options, pool: None, before: None };
     let mut state = complete(RouterState::assemble(graph, parts, hookup));
     problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
     problems

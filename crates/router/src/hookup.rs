@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use click_lang::steps::pause_every;
+use click_lang::steps::{free_many, pause_every};
 use click_lang::{Diagnostic, Graph};
 use element::{Class, UNKNOWN_CLASS};
 
@@ -55,7 +55,12 @@ pub(crate) async fn hook_up(
     if problems.is_empty() {
         check_use(graph, &hookup, problems).await;
     }
-    problems.is_empty().then_some(hookup)
+    if problems.is_empty() {
+        return Some(hookup);
+    }
+    free_many(hookup.inputs, ELEMENTS_A_STEP).await;
+    free_many(hookup.outputs, ELEMENTS_A_STEP).await;
+    None
 }
 
 /// Checks the whole graph despite errors. Surplus connections are omitted; elements of unknown classes get the class
@@ -120,6 +125,7 @@ async fn resolve(
         hookup.inputs.push(ends(&pair.0, count.0));
         hookup.outputs.push(ends(&pair.1, count.1));
     }
+    free_many(processing, ELEMENTS_A_STEP).await;
     connect(graph, &mut hookup).await;
     hookup
 }

@@ -13,10 +13,12 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use click_lang::steps::pause_every;
 use element::{ClassInfo, Fate};
 
 use crate::hookup::{Hookup, PortRef};
 use crate::order::{self, Order};
+use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// The maximum number of connections that the search follows. Stops: many splits before a large graph.
 const MAX_STEPS: usize = 1 << 18;
@@ -48,8 +50,8 @@ struct Ways {
     between: BTreeSet<usize>,
 }
 
-/// Finds the splits, and gives each of their outputs an order group of its own.
-pub(crate) fn find(hookup: &Hookup, order: &mut Order) -> Joins {
+/// Finds the splits, in steps, and gives each of their outputs an order group of its own.
+pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
     let upstream_first = core::mem::take(&mut order.upstream_first);
     let mut joins = Joins::default();
     let mut inside: BTreeSet<usize> = BTreeSet::new();
@@ -62,30 +64,26 @@ pub(crate) fn find(hookup: &Hookup, order: &mut Order) -> Joins {
         if outputs < 2 || inside.contains(&split) {
             continue;
         }
-        let Some(ways) =
-            ways(hookup, order, split, &mut steps).filter(|ways| ways.between.is_disjoint(&inside))
-        else {
-            continue;
-        };
+        let ways = ways(hookup, order, split, &mut steps).await;
+        let Some(ways) = ways.filter(|ways| ways.between.is_disjoint(&inside)) else { continue };
         let Some(meeting) = ways.meeting else {
             joins.is_wide = true;
-            let ends = hookup.outputs.get(split).into_iter().flatten().enumerate();
-            let to = ends.filter_map(|(port, end)| Some((port, *end.peers.first().filter(|_| end.push)?)));
-            gathering.extend(to.map(|(port, to)| ((split, port), (to, None))));
+            for (port, to) in pushed_to(hookup, split) {
+                pause_every(ELEMENTS_A_STEP, port).await;
+                gathering.insert((split, port), (to, None));
+            }
             continue;
         };
         joins.splits.insert(split);
-        if outputs >= MANY_OUTPUTS && is_closed(hookup, split, &mut steps) {
+        if outputs >= MANY_OUTPUTS && is_closed(hookup, split, &mut steps).await {
             joins.is_wide = true;
             joins.closed.insert(split);
         }
         meetings.insert(meeting);
         for &element in ways.between.iter().chain([&split]) {
-            let ends = hookup.outputs.get(element).into_iter().flatten().enumerate();
             let is_branch = hookup.outputs.get(element).is_some_and(|ends| ends.len() > 1);
-            for (port, to) in
-                ends.filter_map(|(port, end)| Some((port, *end.peers.first().filter(|_| end.push)?)))
-            {
+            for (port, to) in pushed_to(hookup, element) {
+                pause_every(ELEMENTS_A_STEP, gathering.len()).await;
                 if to == meeting || is_branch && ways.between.contains(&to.0) {
                     gathering.insert((element, port), (to, Some(split)));
                 }
@@ -99,18 +97,32 @@ pub(crate) fn find(hookup: &Hookup, order: &mut Order) -> Joins {
     }
     let mut rank = alloc::vec![0; hookup.classes.len()];
     upstream_first.iter().enumerate().for_each(|(at, element)| rank[*element] = at);
-    let targets: BTreeSet<_> = sorting::collect(gathering.values().map(|(to, _)| (rank[to.0], *to)));
-    let numbers: BTreeMap<_, _> =
-        sorting::collect(targets.iter().zip(0..).map(|((_, to), number)| (*to, number)));
-    joins.places = targets.iter().map(|(_, to)| (*to, meetings.contains(to))).collect();
-    let outputs = gathering.into_iter();
-    let outputs = outputs.filter_map(|(from, (to, split))| Some((from, (*numbers.get(&to)?, split))));
-    joins.outputs = sorting::collect(outputs);
+    let mut targets = BTreeSet::new();
+    for (done, (to, _)) in gathering.values().enumerate() {
+        pause_every(ELEMENTS_A_STEP, done).await;
+        targets.insert((rank[to.0], *to));
+    }
+    let mut numbers = BTreeMap::new();
+    for (number, (_, to)) in targets.into_iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, number).await;
+        numbers.insert(to, number);
+        joins.places.push((to, meetings.contains(&to)));
+    }
+    for (done, (from, (to, split))) in gathering.into_iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, done).await;
+        joins.outputs.extend(numbers.get(&to).map(|number| (from, (*number, split))));
+    }
     joins
 }
 
+/// The outputs of an element that push, and the inputs that they push to.
+fn pushed_to(hookup: &Hookup, element: usize) -> impl Iterator<Item = (usize, PortRef)> {
+    let ends = hookup.outputs.get(element).into_iter().flatten().enumerate();
+    ends.filter_map(|(port, end)| Some((port, *end.peers.first().filter(|_| end.push)?)))
+}
+
 /// The ways on which the outputs of an element lead to one order-sensitive element, if they qualify.
-fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Option<Ways> {
+async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Option<Ways> {
     let info = |element: usize| hookup.classes.get(element).map(|class| class.info);
     let is_serial = |element: usize| order.serial.get(element) != Some(&false);
     if is_serial(split) || !is_pushed_to(hookup, split) || info(split)?.task {
@@ -121,6 +133,7 @@ fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Opti
     let mut open = Vec::from([split]);
     while let Some(element) = open.pop() {
         for output in hookup.outputs.get(element)?.iter().filter(|output| output.push) {
+            pause_every(ELEMENTS_A_STEP, *steps).await;
             *steps = steps.checked_sub(1)?;
             let Some(&(peer, input)) = output.peers.first() else { continue };
             u16::try_from(input).ok()?;
@@ -150,6 +163,7 @@ fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Opti
         let inputs = hookup.inputs.get(element)?;
         let inputs = if core::mem::take(&mut is_first) { inputs.get(input..=input)? } else { &inputs[..] };
         for &(peer, _) in inputs.iter().flat_map(|input| &input.peers) {
+            pause_every(ELEMENTS_A_STEP, *steps).await;
             *steps = steps.checked_sub(1)?;
             if peer == split {
                 leading += 1;
@@ -173,11 +187,17 @@ fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Opti
 }
 
 /// Whether packets reach everything behind an element through it only.
-fn is_closed(hookup: &Hookup, element: usize, steps: &mut usize) -> bool {
-    let Some(behind) = order::reached(hookup, element, steps) else { return false };
-    let from = |element: usize| hookup.inputs.get(element).into_iter().flatten().filter(|input| input.push);
-    let peers = |element: &usize| from(*element).flat_map(|input| &input.peers).map(|(peer, _)| *peer);
-    behind.iter().flat_map(peers).all(|peer| peer == element || behind.contains(&peer))
+async fn is_closed(hookup: &Hookup, element: usize, steps: &mut usize) -> bool {
+    let Some(behind) = order::reached(hookup, element, steps).await else { return false };
+    let inputs = behind.iter().filter_map(|element| hookup.inputs.get(*element)).flatten();
+    let peers = inputs.filter(|input| input.push).flat_map(|input| &input.peers);
+    for (done, (peer, _)) in peers.enumerate() {
+        pause_every(ELEMENTS_A_STEP, done).await;
+        if *peer != element && !behind.contains(peer) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether a class neither makes, copies nor keeps packets.

@@ -35,6 +35,7 @@ mod own_writes;
 mod pace;
 mod parts;
 mod ports;
+mod predecessors;
 mod processing;
 mod registry;
 mod removal;

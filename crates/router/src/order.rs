@@ -40,23 +40,25 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
         return Order { groups: alloc::vec![Vec::new(); count], serial, upstream_first: Vec::new() };
     };
-    let reads = read_sets(hookup, words);
+    let reads = read_sets(hookup, words).await;
     let reach = reach(hookup, &components, words, (sensitive, &reads), next).await;
     let mut all_groups = Vec::with_capacity(count);
     for element in 0..count {
         all_groups.push(groups(hookup, element, &reach, &mut steps).await);
     }
     let upstream_first = components.iter().rev().flatten().copied().collect();
+    free_many(components, ELEMENTS_A_STEP).await;
     free_many(reach, ELEMENTS_A_STEP).await;
     Order { groups: all_groups, serial, upstream_first }
 }
 
 /// The elements that packets pushed by `from` reach; `None` after too many visits.
-pub(crate) fn reached(hookup: &Hookup, from: usize, visits: &mut usize) -> Option<BTreeSet<usize>> {
+pub(crate) async fn reached(hookup: &Hookup, from: usize, visits: &mut usize) -> Option<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
     let mut open = Vec::from([from]);
     while let Some(element) = open.pop() {
         for output in hookup.outputs.get(element)?.iter().filter(|output| output.push) {
+            pause_every(ELEMENTS_A_STEP, *visits).await;
             *visits = visits.checked_sub(1)?;
             open.extend(output.peers.iter().map(|(peer, _)| *peer).filter(|peer| found.insert(*peer)));
         }
@@ -70,7 +72,7 @@ async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec
     let mut index = alloc::vec![NEW; count];
     let mut low = alloc::vec![0; count];
     let mut on_stack = alloc::vec![false; count];
-    let (mut stack, mut found, mut counter) = (Vec::new(), Vec::new(), 0);
+    let (mut stack, mut found, mut counter, mut visits) = (Vec::new(), Vec::new(), 0, 0);
     for root in 0..count {
         if index[root] != NEW {
             continue;
@@ -78,8 +80,9 @@ async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec
         let mut calls: Vec<(usize, Vec<usize>, usize)> = Vec::new();
         let mut enter = Some(root);
         loop {
+            visits += 1;
+            pause_every(ELEMENTS_A_STEP, visits).await;
             if let Some(element) = enter.take() {
-                pause_every(ELEMENTS_A_STEP, counter).await;
                 index[element] = counter;
                 low[element] = counter;
                 counter += 1;
@@ -137,9 +140,10 @@ fn serial(
 }
 
 /// For each class that reads elements of other classes: the set of these elements.
-fn read_sets(hookup: &Hookup, words: usize) -> BTreeMap<&'static str, Vec<u64>> {
+async fn read_sets(hookup: &Hookup, words: usize) -> BTreeMap<&'static str, Vec<u64>> {
     let mut by_class: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (element, class) in hookup.classes.iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, element).await;
         by_class.entry(class.info.name).or_default().push(element);
     }
     let classes = by_class.values().filter_map(|elements| hookup.classes.get(*elements.first()?));

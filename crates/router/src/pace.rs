@@ -16,10 +16,12 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use click_lang::steps::{pause, pause_every};
 use element::Fate;
 
 use crate::hookup::Hookup;
 use crate::order;
+use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// Task turns between two checks of timers and descriptors.
 pub(crate) const TURNS_PER_ROUND: usize = 128;
@@ -40,21 +42,26 @@ pub(crate) struct Emptied {
     pub(crate) task: usize,
 }
 
-/// Finds the sources that may take turns at once with others.
-pub(crate) fn find(hookup: &Hookup) -> Vec<Pace> {
+/// Finds the sources that may take turns at once with others, in steps.
+pub(crate) async fn find(hookup: &Hookup) -> Vec<Pace> {
     let mut visits = MAX_VISITS;
     let inputs = |element: usize| hookup.inputs.get(element).map_or(0, Vec::len);
     let sources = (0..hookup.classes.len()).filter(|element| {
         inputs(*element) == 0 && hookup.classes.get(*element).is_some_and(|class| class.info.task)
     });
-    sources.filter_map(|source| pace_of(hookup, source, &mut visits)).collect()
+    let mut found = Vec::new();
+    for source in sources {
+        found.extend(pace_of(hookup, source, &mut visits).await);
+    }
+    found
 }
 
 /// The queues that the packets of a source reach; `None` if it can't take turns at once.
-fn pace_of(hookup: &Hookup, source: usize, visits: &mut usize) -> Option<Pace> {
-    let reached = order::reached(hookup, source, visits)?;
+async fn pace_of(hookup: &Hookup, source: usize, visits: &mut usize) -> Option<Pace> {
+    let reached = order::reached(hookup, source, visits).await?;
     let mut emptied = Vec::new();
-    for &element in &reached {
+    for (done, &element) in reached.iter().enumerate() {
+        pause_every(ELEMENTS_A_STEP, done).await;
         let info = hookup.classes.get(element)?.info;
         let inputs = hookup.inputs.get(element)?;
         let keeps = [Fate::Received, Fate::Made, Fate::Copied, Fate::Waiting];
@@ -82,7 +89,8 @@ fn pace_of(hookup: &Hookup, source: usize, visits: &mut usize) -> Option<Pace> {
     }
     let mut touched = sensitive(hookup, reached);
     for Emptied { task, .. } in &emptied {
-        let mut more = sensitive(hookup, order::reached(hookup, *task, visits)?);
+        pause().await;
+        let mut more = sensitive(hookup, order::reached(hookup, *task, visits).await?);
         if !touched.is_disjoint(&more) {
             return None;
         }

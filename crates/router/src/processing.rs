@@ -34,22 +34,15 @@ pub(crate) async fn resolve(
     counts: &[(usize, usize)],
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<PortModes> {
-    let mut sides: Vec<PortModes> = Vec::with_capacity(classes.len());
-    let mut spread_out = Vec::with_capacity(classes.len());
-    for (index, (class, count)) in classes.iter().zip(counts).enumerate() {
-        pause_every(ELEMENTS_A_STEP, index).await;
-        let modes = ports::processing(class.info.processing, *count);
-        spread_out.push(modes.clone());
-        sides.push(modes);
-    }
-    let stars = links(graph, classes, &sides, true).await;
+    let mut spread_out = declared(classes, counts).await;
+    let stars = links(graph, classes, &spread_out, true).await;
     let by_port = LinksByPort::new(counts, &stars).await;
     let found = spread(&mut spread_out, &stars, &by_port).await;
     if found.is_empty() {
         return spread_out;
     }
-    let pairs = links(graph, classes, &sides, false).await;
-    let mut passed = sides;
+    let mut passed = declared(classes, counts).await;
+    let pairs = links(graph, classes, &passed, false).await;
     let (sides, links, conflicts) = match pass(&mut passed, &pairs).await {
         Some(found) => (passed, pairs, found),
         None => (spread_out, stars, found),
@@ -63,6 +56,16 @@ pub(crate) async fn resolve(
         let mut diagnostic = conflict(graph, *link, from);
         paths.explain(&mut diagnostic, *link, from);
         problems.push(diagnostic.bare());
+    }
+    sides
+}
+
+/// The modes that the classes declare.
+async fn declared(classes: &[&'static Class], counts: &[(usize, usize)]) -> Vec<PortModes> {
+    let mut sides = Vec::with_capacity(classes.len());
+    for (index, (class, count)) in classes.iter().zip(counts).enumerate() {
+        pause_every(ELEMENTS_A_STEP, index).await;
+        sides.push(ports::processing(class.info.processing, *count));
     }
     sides
 }

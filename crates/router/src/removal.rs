@@ -2,11 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::Graph;
-use click_lang::steps::{Steps, free_many, pause};
+use click_lang::steps::{Steps, free_many, free_map, pause};
 use element::DynElement;
 
 use crate::node::Node;
@@ -30,9 +31,17 @@ impl RouterState {
             }
         }
         if nodes.len() >= MIN_LONG_GRAPH {
-            removal.push(Steps::new(free_graph(nodes, graph, by_name)));
+            removal.push(Steps::new(free_nodes(nodes, graph, by_name)));
         }
         removal
+    }
+
+    /// Ends a configuration that was refused, and frees it in steps.
+    pub(crate) async fn free(self: Box<Self>) {
+        let mut removal = self.end();
+        while !continue_removal(&mut removal) {
+            pause().await;
+        }
     }
 }
 
@@ -42,14 +51,19 @@ async fn free_element(mut element: Box<dyn DynElement>) {
     }
 }
 
-async fn free_graph(nodes: Vec<Node>, graph: Graph, mut by_name: BTreeMap<String, usize>) {
+async fn free_nodes(nodes: Vec<Node>, graph: Graph, by_name: Rc<BTreeMap<String, usize>>) {
     free_many(nodes, ELEMENTS_A_STEP).await;
+    free_graph(graph).await;
+    // A configuration that was being prepared, and is given up, may still have it.
+    if let Some(by_name) = Rc::into_inner(by_name) {
+        free_map(by_name, ELEMENTS_A_STEP).await;
+    }
+}
+
+/// Frees a graph in steps.
+pub(crate) async fn free_graph(graph: Graph) {
     free_many(graph.elements, ELEMENTS_A_STEP).await;
     free_many(graph.connections, ELEMENTS_A_STEP).await;
-    while !by_name.is_empty() {
-        (0..ELEMENTS_A_STEP).for_each(|_| drop(by_name.pop_first()));
-        pause().await;
-    }
 }
 
 /// Performs a step of the removal of configurations. Returns whether all are gone.

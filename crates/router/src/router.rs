@@ -67,7 +67,7 @@ impl Router {
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
         let (state, warnings) =
-            RouterState::build(graph, Parts { registry, environment, options, pool: None })?;
+            RouterState::build(graph, Parts { registry, environment, options, pool: None, before: None })?;
         Ok(Router::start(state, warnings))
     }
 
@@ -79,8 +79,8 @@ impl Router {
         options: Options,
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (state, warnings) =
-            RouterState::build(graph, Parts { registry, environment, options, pool: Some(pool) })?;
+        let parts = Parts { registry, environment, options, pool: Some(pool), before: None };
+        let (state, warnings) = RouterState::build(graph, parts)?;
         Ok(Router::start(state, warnings))
     }
 
@@ -378,7 +378,7 @@ impl Drop for Router {
 
 pub(crate) fn clean_up(state: &RouterState) {
     // Elements are cleaned up in reverse order of creation.
-    for index in state.configure_order().into_iter().rev() {
+    for &index in state.order.iter().rev() {
         state.call(index, |object, cx| object.cleanup(cx));
     }
 }

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -17,6 +18,7 @@ use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
 use crate::pace::Pace;
+use crate::predecessors::Predecessors;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
@@ -31,7 +33,12 @@ pub(crate) struct RouterState {
     pub(crate) registry: Registry,
     pub(crate) options: Options,
     pub(crate) resources: Resources,
-    pub(crate) by_name: BTreeMap<String, usize>,
+    /// The number of each element. The configuration that replaces this one looks up in it, while it is prepared.
+    pub(crate) by_name: Rc<BTreeMap<String, usize>>,
+    /// The elements in the order in which they are created and initialised.
+    pub(crate) order: Vec<usize>,
+    /// Where elements find the state that they take over.
+    pub(crate) predecessors: RefCell<Option<Predecessors>>,
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) watched: RefCell<BTreeMap<Descriptor, Watchers>>,

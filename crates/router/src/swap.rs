@@ -15,7 +15,8 @@ use crate::build::Built;
 use crate::diagnostics::error;
 use crate::options::Options;
 use crate::parts::Parts;
-use crate::removal::continue_removal;
+use crate::predecessors::Predecessors;
+use crate::removal::{continue_removal, free_graph};
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
 use click_lang::steps::{Computation, Steps, complete};
@@ -44,13 +45,15 @@ impl RouterState {
             environment: self.resources.environment.clone(),
             options,
             pool: Some(self.resources.pool.clone()),
+            before: Some(self.by_name.clone()),
         }
     }
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
         let created = complete(compile_and_create(self.successor_parts(text.to_string()), false))?;
-        self.let_take_over(created)
+        let (successor, warnings) = created.initialize().map_err(|(_, error)| error)?;
+        self.let_take_over(successor, warnings)
     }
 
     /// Begins to prepare a successor in steps.
@@ -63,16 +66,23 @@ impl RouterState {
     pub(crate) fn continue_to_prepare(&self) -> Option<Result<(), HandlerError>> {
         // It is taken out meanwhile, because the last step calls elements.
         let mut preparation = self.preparation.take()?;
-        let Some(created) = preparation.step() else {
-            *self.preparation.borrow_mut() = Some(preparation);
-            return None;
+        let rest = match preparation.step() {
+            None => preparation,
+            Some(Err(error)) => return Some(Err(error)),
+            Some(Ok(created)) => match created.initialize() {
+                Ok((successor, warnings)) => return Some(self.let_take_over(successor, warnings)),
+                Err((refused, error)) => Steps::new(async {
+                    refused.free().await;
+                    Err(error)
+                }),
+            },
         };
-        Some(created.and_then(|created| self.let_take_over(created)))
+        *self.preparation.borrow_mut() = Some(rest);
+        None
     }
 
-    /// Initialises a successor, and lets it take over between two turns.
-    fn let_take_over(&self, created: Created) -> Result<(), HandlerError> {
-        let (successor, warnings) = created.initialize()?;
+    /// Lets an initialised successor take over between two turns.
+    fn let_take_over(&self, successor: Box<RouterState>, warnings: String) -> Result<(), HandlerError> {
         *self.successor.borrow_mut() = Some(successor);
         if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(warnings)) }
     }
@@ -80,17 +90,17 @@ impl RouterState {
     /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
         self.resources.driver.set_count(old.resources.driver.count().max(1));
-        for index in self.configure_order() {
-            let Some(node) = self.nodes.get(index) else { continue };
-            let Some(before) = old.by_name.get(&node.element.name).and_then(|index| old.nodes.get(*index))
-            else {
-                continue;
-            };
+        let found = self.predecessors.take().filter(|found| found.are_in(old));
+        let found = found.unwrap_or_else(|| complete(Predecessors::find(self, old.by_name.clone())));
+        for (index, before) in found.pairs {
+            let (Some(node), Some(before)) = (self.nodes.get(index), old.nodes.get(before)) else { continue };
             let held = old.packets_waiting_at(before);
             if let Some(object_before) = before.object.borrow_mut().as_mut() {
                 self.call(index, |object, cx| object.inherit(object_before.as_mut(), cx));
             }
-            node.element.taken_over.set(held.saturating_sub(old.packets_waiting_at(before)));
+            if held > 0 {
+                node.element.taken_over.set(held.saturating_sub(old.packets_waiting_at(before)));
+            }
         }
         self.run_deferred();
     }
@@ -102,6 +112,7 @@ async fn compile_and_create(parts: Parts, in_steps: bool) -> Result<Created, Han
     let options = click_lang::Options::new("config", &is_class);
     let compiled = click_lang::compile_in_steps(&parts.options.source, &options).await;
     if compiled.has_errors() {
+        free_graph(compiled.graph).await;
         return Err(HandlerError::Rejected(lines(&compiled.diagnostics)));
     }
     let (warnings, mut graph) = (compiled.diagnostics, compiled.graph);
@@ -112,10 +123,11 @@ async fn compile_and_create(parts: Parts, in_steps: bool) -> Result<Created, Han
 }
 
 impl Created {
-    /// Initialises the elements. Returns them with all warnings, one a line.
-    fn initialize(self) -> Result<(Box<RouterState>, String), HandlerError> {
+    /// Initialises the elements. Returns them with all warnings, one a line, or with the errors.
+    fn initialize(self) -> Result<(Box<RouterState>, String), (Box<RouterState>, HandlerError)> {
         let Created { state, mut warnings, problems } = self;
-        let (state, problems) = state.start(problems).map_err(|problems| not_initialized(&problems))?;
+        let started = state.start(problems);
+        let (state, problems) = started.map_err(|(state, problems)| (state, not_initialized(&problems)))?;
         warnings.extend(problems);
         Ok((state, lines(&warnings)))
     }
@@ -151,6 +163,7 @@ impl Router {
         let steps = Steps::new(async move {
             let compiled = compile.await;
             if compiled.has_errors() {
+                free_graph(compiled.graph).await;
                 return Err(compiled.diagnostics);
             }
             let (mut warnings, graph) = (compiled.diagnostics, compiled.graph);
@@ -177,10 +190,25 @@ impl Router {
             let gone = "another configuration was installed meanwhile: install this one again";
             return Some(Err(Vec::from([error(None, gone.to_string())])));
         }
-        let created = self.state.for_a_step(|| swap.steps.step())?;
+        self.state.for_a_step(|| self.stage_some(&mut swap.steps))
+    }
+
+    fn stage_some(&self, steps: &mut Steps<Built>) -> Option<PreparedSuccessor> {
+        let (state, problems) = match steps.step()? {
+            Ok(created) => created,
+            Err(problems) => return Some(Err(problems)),
+        };
         self.state.resources.clock.refresh();
-        let started = created.and_then(|(state, problems)| state.start(problems));
-        Some(started.map(|(successor, warnings)| (Successor(successor), warnings)))
+        match state.start(problems) {
+            Ok((successor, warnings)) => Some(Ok((Successor(successor), warnings))),
+            Err((refused, problems)) => {
+                *steps = Steps::new(async {
+                    refused.free().await;
+                    Err(problems)
+                });
+                None
+            }
+        }
     }
 
     /// Switches to the prepared successor, if there is one.
@@ -196,7 +224,7 @@ impl Router {
     /// Prepares a successor that takes over when its owner says so.
     pub fn prepare(&self, text: &str) -> Result<Successor, HandlerError> {
         let created = complete(compile_and_create(self.state.successor_parts(text.to_string()), false))?;
-        Ok(Successor(created.initialize()?.0))
+        Ok(Successor(created.initialize().map_err(|(_, error)| error)?.0))
     }
 
     /// Switches to a successor of this router.

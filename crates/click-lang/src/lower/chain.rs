@@ -3,6 +3,7 @@
 use super::level::Lowering;
 use crate::class::{ClassId, ConfigText, Link, Part, PartKind, SourceSpan};
 use crate::connect::{self, ConnectorSide};
+use crate::steps::pause;
 use crate::tree::{ClassUse, Connector, Item, Span, Step, Subject};
 use crate::{Diagnostic, Severity, lexer};
 use alloc::borrow::Cow;
@@ -33,7 +34,13 @@ const MIN_MISSPELT: usize = 3;
 impl Lowering<'_, '_> {
     /// Lowers a chain that ends at `end`, by when `errors` syntax errors had been found; returns whether it ends at the
     /// `output` of the surrounding compound or group.
-    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span, errors: usize) -> bool {
+    pub(super) async fn chain(
+        &mut self,
+        steps: &[Step],
+        mut ends_output: bool,
+        end: Span,
+        errors: usize,
+    ) -> bool {
         let mut before: Option<Vec<ConnectorSide>> = None;
         for (index, step) in steps.iter().enumerate() {
             let next = steps.get(index + 1).and_then(|next| next.connector);
@@ -44,7 +51,7 @@ impl Lowering<'_, '_> {
             {
                 self.suggest_start(*span, connector);
             }
-            let sides = self.step(step, index == 0, next.is_some());
+            let sides = self.step(step, index == 0, next.is_some()).await;
             if let (Some(before), Some(connector)) = (&before, step.connector) {
                 self.connect(before, &sides, connector);
             } else if sides.iter().any(|side| !side.inputs.numbers.is_empty()) {
@@ -70,20 +77,25 @@ impl Lowering<'_, '_> {
         self.compilation.diagnostics.push(Diagnostic::new(Severity::Warning, location, message));
     }
 
-    fn step(&mut self, step: &Step, first: bool, connected: bool) -> Vec<ConnectorSide> {
+    async fn step(&mut self, step: &Step, first: bool, connected: bool) -> Vec<ConnectorSide> {
         let mut resolved: Vec<Resolved<'_>> = Vec::with_capacity(step.items.len());
         for item in &step.items {
-            let item = self.item(item, first);
-            resolved.push(item);
+            resolved.push(self.item(item, first).await);
+            pause().await;
         }
         self.syntax_errors(step.errors);
         if first && !connected {
             spread_declaration(&mut resolved);
         }
-        resolved.into_iter().map(|item| self.side(item)).collect()
+        let mut sides = Vec::with_capacity(resolved.len());
+        for item in resolved {
+            sides.push(self.side(item));
+            pause().await;
+        }
+        sides
     }
 
-    fn item<'t>(&mut self, item: &'t Item, first: bool) -> Resolved<'t> {
+    async fn item<'t>(&mut self, item: &'t Item, first: bool) -> Resolved<'t> {
         let span = self.source_span(item.span);
         let (mut class, mut group) = (None, None);
         let name: Rc<str> = match &item.subject {
@@ -95,18 +107,18 @@ impl Lowering<'_, '_> {
             Subject::Implicit => Rc::from(if first { "input" } else { "output" }),
             Subject::Compound(compound) => {
                 let name: Rc<str> = Rc::from("");
-                class = Some(self.compound(compound, &name));
+                class = Some(self.compound(compound, &name).await);
                 name
             }
             Subject::Group(statements) => {
                 let name = self.anonymous_name("");
-                group = Some(self.group(statements, name.clone(), span));
+                group = Some(self.group(statements, name.clone(), span).await);
                 name.into()
             }
         };
         let declared = match &item.class {
             Some(ClassUse::Named(span)) => Some(self.class_named(*span)),
-            Some(ClassUse::Compound(compound)) => Some(self.compound(compound, &Rc::from(""))),
+            Some(ClassUse::Compound(compound)) => Some(self.compound(compound, &Rc::from("")).await),
             Some(ClassUse::Missing { errors, .. }) => Some(class.unwrap_or_else(|| {
                 self.syntax_errors(*errors);
                 self.class_named(item.span)

@@ -3,7 +3,9 @@
 use super::level::{Level, Lowering};
 use super::naming;
 use crate::class::{Class, ClassId, Compound, ConfigText, Parameter, PartKind, SourceSpan};
+use crate::steps::Computation;
 use crate::tree::{self, Body, Formal, Statement};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::rc::Rc;
@@ -11,7 +13,15 @@ use alloc::string::String;
 
 impl Lowering<'_, '_> {
     /// Lowers a compound and binds `name` to it.
-    pub(super) fn compound(&mut self, compound: &tree::Compound, name: &Rc<str>) -> ClassId {
+    pub(super) fn compound<'a>(
+        &'a mut self,
+        compound: &'a tree::Compound,
+        name: &'a Rc<str>,
+    ) -> Computation<'a, ClassId> {
+        Box::pin(self.compound_in_steps(compound, name))
+    }
+
+    async fn compound_in_steps(&mut self, compound: &tree::Compound, name: &Rc<str>) -> ClassId {
         let extends = compound.extends.map(|dots| {
             self.compilation.find_class(name).unwrap_or_else(|| {
                 let message = format!("cannot extend unknown element class ‘{name}’");
@@ -22,7 +32,7 @@ impl Lowering<'_, '_> {
         let mut first: Option<ClassId> = None;
         let mut last: Option<Rc<Compound>> = None;
         for body in &compound.bodies {
-            let body = Rc::new(self.body(body, name));
+            let body = Rc::new(self.body(body, name).await);
             let id = self.compilation.classes.add(Class::Compound(body.clone()));
             if let Some(last) = last.replace(body) {
                 last.next.set(Some(id));
@@ -37,7 +47,7 @@ impl Lowering<'_, '_> {
         first
     }
 
-    fn body(&mut self, body: &Body, name: &Rc<str>) -> Compound {
+    async fn body(&mut self, body: &Body, name: &Rc<str>) -> Compound {
         let depth = self.levels.len();
         let span = self.source_span(body.open);
         self.levels.push(Level::new(name.clone(), span, depth));
@@ -46,14 +56,13 @@ impl Lowering<'_, '_> {
             self.add_part(pseudo.into(), PartKind::Pseudo, ConfigText::default(), span);
         }
         self.formals(&body.formals);
-        self.statements(&body.statements);
+        self.statements(&body.statements).await;
         self.syntax_errors(body.errors);
         let ports = self.check_ports([0, 1], 0, name, span);
         self.compilation.classes.leave(scope);
-        let mut level = self.levels.pop().unwrap_or_else(|| Level::new(name.clone(), span, depth));
-        level.compound.ports = ports;
-        naming::settle_names(&mut level);
-        level.compound
+        self.level().compound.ports = ports;
+        naming::settle_names(self.level()).await;
+        self.leave_level().await
     }
 
     fn formals(&mut self, formals: &[Formal]) {
@@ -87,7 +96,16 @@ impl Lowering<'_, '_> {
     }
 
     /// Lowers a group. Returns its part index and port counts.
-    pub(super) fn group(
+    pub(super) fn group<'a>(
+        &'a mut self,
+        statements: &'a [Statement],
+        name: String,
+        span: SourceSpan,
+    ) -> Computation<'a, (usize, [usize; 2])> {
+        Box::pin(self.group_in_steps(statements, name, span))
+    }
+
+    async fn group_in_steps(
         &mut self,
         statements: &[Statement],
         name: String,
@@ -100,7 +118,7 @@ impl Lowering<'_, '_> {
             (pseudo, self.level().names.insert(pseudo.into(), part))
         });
         let links = self.level().compound.links.len();
-        self.statements(statements);
+        self.statements(statements).await;
         let ports = self.check_ports([group + 1, group + 2], links, "<anonymous group>", span);
         // If a port is missing there are fewer links than ports; ports beyond that number are not worth listing.
         let made = self.level().compound.links.len() - links;

@@ -3,6 +3,7 @@
 use crate::Diagnostic;
 use crate::class::{Compound, ConfigText, Part, PartKind, SourceSpan};
 use crate::compilation::Compilation;
+use crate::steps::free_map;
 use crate::tree::{Span, SyntaxError};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -10,6 +11,9 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
+
+/// Names that are freed in a step.
+const NAMES_A_STEP: usize = 16;
 
 /// A compound being lowered.
 pub(super) struct Level {
@@ -99,6 +103,14 @@ impl Lowering<'_, '_> {
     pub(super) fn level(&mut self) -> &mut Level {
         let last = self.levels.len() - 1;
         &mut self.levels[last]
+    }
+
+    /// Leaves the innermost compound, and returns it.
+    pub(super) async fn leave_level(&mut self) -> Compound {
+        let empty = || Level::new(Rc::from(""), SourceSpan::default(), 0);
+        let Level { compound, names, .. } = self.levels.pop().unwrap_or_else(empty);
+        free_map(names, NAMES_A_STEP).await;
+        compound
     }
 
     /// A part of the innermost compound.

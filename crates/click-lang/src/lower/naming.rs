@@ -1,15 +1,17 @@
 //! Names for anonymous elements.
 
 use super::level::Level;
+use crate::steps::pause;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-/// Names the anonymous elements of a compound.
-pub(super) fn settle_names(level: &mut Level) {
+/// Names the anonymous elements of a compound, in steps.
+pub(super) async fn settle_names(level: &mut Level) {
     let mut naming = Naming::default();
     for (index, part) in level.compound.parts.iter_mut().enumerate() {
+        pause().await;
         if let Some(name) = part.name.strip_prefix(';') {
             part.name = naming.free_name(name, |name| level.names.contains_key(name));
             level.names.insert(part.name.as_str().into(), index);

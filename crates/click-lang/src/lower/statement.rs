@@ -3,11 +3,12 @@
 use super::level::{Level, Lowering};
 use crate::class::{Class, ClassId, Compound, SourceSpan};
 use crate::compilation::Compilation;
-use crate::steps::{complete, pause};
+use crate::steps::pause;
 use crate::tree::{
     ClassUse, Span, Statement, StatementKind, Subject, SyntaxError, TokenKind, Tree, UNCLOSED_CONFIG,
 };
 use crate::{Requirement, config, lexer, suggest};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -28,10 +29,7 @@ pub(crate) async fn lower(compilation: &mut Compilation<'_>, text: &str) -> Comp
     lowering.levels.push(Level::new(Rc::from(""), SourceSpan::default(), 0));
     let name = lowering.compilation.options.file;
     lowering.text(name, text).await;
-    match lowering.levels.pop() {
-        Some(level) => level.compound,
-        None => Level::new(Rc::from(""), SourceSpan::default(), 0).compound,
-    }
+    lowering.leave_level().await
 }
 
 /// The parts of a text between semicolons and braces that have a syntax error, in order: byte range, and the start of
@@ -103,7 +101,7 @@ impl Lowering<'_, '_> {
         let file = self.compilation.sources[source as usize].name.clone();
         let mut place = Place { ends_output: true, of_class: 0 };
         for index in 0..tree.statements().len() {
-            self.statement(tree.statements(), index, &mut place);
+            self.statement(tree.statements(), index, &mut place).await;
             pause().await;
         }
         self.syntax_errors(usize::MAX);
@@ -120,15 +118,16 @@ impl Lowering<'_, '_> {
         tree.free().await;
     }
 
-    pub(super) fn statements(&mut self, statements: &[Statement]) {
+    pub(super) async fn statements(&mut self, statements: &[Statement]) {
         let mut place = Place { ends_output: true, of_class: 0 };
         for index in 0..statements.len() {
-            self.statement(statements, index, &mut place);
+            self.statement(statements, index, &mut place).await;
+            pause().await;
         }
     }
 
     /// Lowers one of the statements, in their order.
-    fn statement(&mut self, statements: &[Statement], index: usize, place: &mut Place) {
+    async fn statement(&mut self, statements: &[Statement], index: usize, place: &mut Place) {
         let Some(statement) = statements.get(index) else { return };
         self.syntax_errors(statement.errors.start);
         let misspelt = self.misspelt_keyword(statement);
@@ -143,11 +142,12 @@ impl Lowering<'_, '_> {
         }
         match &statement.kind {
             StatementKind::Chain(steps) => {
-                place.ends_output = self.chain(steps, place.ends_output, statement.end, statement.errors.end);
+                let (end, errors) = (statement.end, statement.errors.end);
+                place.ends_output = self.chain(steps, place.ends_output, end, errors).await;
             }
-            StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
+            StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()).await,
             StatementKind::Define(text) => self.define(*text),
-            StatementKind::Require(text) => self.require(*text),
+            StatementKind::Require(text) => self.require(*text).await,
             StatementKind::Provide(text) => {
                 let text = self.slice(*text);
                 let text = lexer::config_text(&text);
@@ -180,11 +180,11 @@ impl Lowering<'_, '_> {
         suggest::nearest(&name, keywords.iter().copied())
     }
 
-    fn element_class(&mut self, name: Option<Span>, class: Option<&ClassUse>) {
+    async fn element_class(&mut self, name: Option<Span>, class: Option<&ClassUse>) {
         let name = name.map_or_else(|| Rc::from(""), |span| self.slice(span));
         let id = match class {
             Some(ClassUse::Compound(compound)) => {
-                self.compound(compound, &name);
+                self.compound(compound, &name).await;
                 return;
             }
             Some(ClassUse::Named(span)) => self.class_named(*span),
@@ -234,7 +234,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn require(&mut self, span: Span) {
+    async fn require(&mut self, span: Span) {
         let text = self.slice(span);
         let text = lexer::config_text(&text);
         let span = self.source_span(span);
@@ -248,7 +248,7 @@ impl Lowering<'_, '_> {
                 (name, None, _) if !matches!(name, "" | "package" | "library") => ("package", first.clone()),
                 ("package", Some(name), 2) => ("package", unquoted(name)),
                 ("library", Some(name), 2) => {
-                    self.library(span, &unquoted(name));
+                    self.library(span, &unquoted(name)).await;
                     continue;
                 }
                 _ => {
@@ -261,7 +261,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn library(&mut self, span: SourceSpan, name: &str) {
+    async fn library(&mut self, span: SourceSpan, name: &str) {
         let limits = &self.compilation.options.limits;
         if self.levels.len() > 1 {
             self.compilation.error(span, "‘require library’ must be used at file scope");
@@ -283,7 +283,7 @@ impl Lowering<'_, '_> {
         }
         self.libraries.push(library.path.clone());
         self.requiring += 1;
-        complete(self.text(&library.path, &library.text));
+        Box::pin(self.text(&library.path, &library.text)).await;
         self.requiring -= 1;
     }
 }

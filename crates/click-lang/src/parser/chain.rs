@@ -2,16 +2,17 @@
 
 use super::cursor::{Context, Parser};
 use crate::lexer::TokenKind;
+use crate::steps::pause;
 use crate::tree::{ClassUse, Connector, Item, Ports, Span, StatementKind, Step, Subject};
 use alloc::format;
 use alloc::vec::Vec;
 
 impl Parser<'_> {
-    pub(super) fn chain(&mut self, context: Context) -> Option<StatementKind> {
+    pub(super) async fn chain(&mut self, context: Context) -> Option<StatementKind> {
         let mut steps = Vec::new();
         let mut connector = None;
         loop {
-            let items = self.step(context, steps.is_empty());
+            let items = self.step(context, steps.is_empty()).await;
             if items.is_empty() {
                 break;
             }
@@ -74,11 +75,12 @@ impl Parser<'_> {
     }
 
     /// The elements between two connectors; empty if there is an error or nothing.
-    fn step(&mut self, context: Context, first: bool) -> Vec<Item> {
+    async fn step(&mut self, context: Context, first: bool) -> Vec<Item> {
         // There is nearly always one.
         let mut items = Vec::with_capacity(1);
-        while let Some(item) = self.item(context, first, items.is_empty()) {
+        while let Some(item) = self.item(context, first, items.is_empty()).await {
             items.push(item);
+            pause().await;
             if !self.take_character(",") {
                 break;
             }
@@ -86,7 +88,7 @@ impl Parser<'_> {
         items
     }
 
-    fn item(&mut self, context: Context, first: bool, alone: bool) -> Option<Item> {
+    async fn item(&mut self, context: Context, first: bool, alone: bool) -> Option<Item> {
         let inputs = self.ports();
         let lexeme = self.peek();
         let mut item = Item {
@@ -100,10 +102,10 @@ impl Parser<'_> {
         if lexeme.kind == TokenKind::Identifier {
             self.next();
         } else if self.is_character("{") {
-            item.subject = Subject::Compound(self.compound());
+            item.subject = Subject::Compound(self.compound().await);
             item.span = self.last;
         } else if self.is_character("(") {
-            item.subject = Subject::Group(self.group());
+            item.subject = Subject::Group(self.group().await);
         } else if self.is_implicit(context, first, item.inputs.is_some(), alone) {
             item.subject = Subject::Implicit;
             if first {
@@ -125,7 +127,7 @@ impl Parser<'_> {
             return None;
         }
         if self.take(TokenKind::DoubleColon).is_some() {
-            item.class = Some(self.class_use());
+            item.class = Some(self.class_use().await);
         }
         if self.is_character("(") {
             item.config = Some(self.config());
@@ -148,12 +150,12 @@ impl Parser<'_> {
         }
     }
 
-    fn class_use(&mut self) -> ClassUse {
+    async fn class_use(&mut self) -> ClassUse {
         if let Some(name) = self.take(TokenKind::Identifier) {
             return ClassUse::Named(name);
         }
         if self.is_character("{") {
-            return ClassUse::Compound(self.compound());
+            return ClassUse::Compound(self.compound().await);
         }
         let span = self.peek().span;
         self.error(span, "missing element type in declaration");

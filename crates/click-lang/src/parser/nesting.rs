@@ -2,16 +2,25 @@
 
 use super::cursor::{Context, Parser};
 use crate::lexer::TokenKind;
+use crate::steps::{Computation, pause_every};
 use crate::tree::{Body, Compound, Formal, Span, Statement};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+/// Tokens that are skipped in a step.
+const TOKENS_A_STEP: usize = 256;
+
 impl Parser<'_> {
-    pub(super) fn group(&mut self) -> Vec<Statement> {
+    pub(super) fn group(&mut self) -> Computation<'_, Vec<Statement>> {
+        Box::pin(self.group_in_steps())
+    }
+
+    async fn group_in_steps(&mut self) -> Vec<Statement> {
         let open = self.next().span;
-        if !self.deeper(open, "maximum element group nesting depth exceeded") {
+        if !self.deeper(open, "maximum element group nesting depth exceeded").await {
             return Vec::new();
         }
-        let statements = self.statements(Context::Group);
+        let statements = self.statements(Context::Group).await;
         self.depth -= 1;
         if self.is(TokenKind::End) {
             self.unclosed(open, "expected ‘)’");
@@ -20,10 +29,14 @@ impl Parser<'_> {
         statements
     }
 
-    pub(super) fn compound(&mut self) -> Compound {
+    pub(super) fn compound(&mut self) -> Computation<'_, Compound> {
+        Box::pin(self.compound_in_steps())
+    }
+
+    async fn compound_in_steps(&mut self) -> Compound {
         let mut open = self.next().span;
         let mut compound = Compound { bodies: Vec::new(), extends: None };
-        if !self.deeper(open, "maximum compound element nesting depth exceeded") {
+        if !self.deeper(open, "maximum compound element nesting depth exceeded").await {
             let errors = self.errors.len();
             compound.bodies.push(Body { open, formals: Vec::new(), statements: Vec::new(), errors });
             return compound;
@@ -39,7 +52,7 @@ impl Parser<'_> {
                 }
             }
             let formals = self.formals();
-            let statements = self.statements(Context::Compound);
+            let statements = self.statements(Context::Compound).await;
             let bar = self.take(TokenKind::DoubleBar);
             if bar.is_none() && !self.take_character("}") {
                 self.unclosed(open, "expected ‘}’");
@@ -55,7 +68,7 @@ impl Parser<'_> {
     }
 
     /// Enters a nested level. If that is too deep, skips the whole of what `open` begins.
-    fn deeper(&mut self, open: Span, message: &str) -> bool {
+    async fn deeper(&mut self, open: Span, message: &str) -> bool {
         if self.depth + 1 < self.limits.nesting {
             self.depth += 1;
             return true;
@@ -64,6 +77,7 @@ impl Parser<'_> {
         let mut unclosed = 1_usize;
         while unclosed > 0 && !self.is(TokenKind::End) {
             let lexeme = self.next();
+            pause_every(TOKENS_A_STEP, self.tokens.len()).await;
             match self.slice(lexeme.span) {
                 "{" | "(" => unclosed += 1,
                 "}" | ")" => unclosed -= 1,

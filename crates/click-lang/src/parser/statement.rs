@@ -15,7 +15,7 @@ pub(crate) struct Parsed {
     pub(crate) errors: Vec<SyntaxError>,
 }
 
-/// Parses `text` within `limits`, a statement a step.
+/// Parses `text` within `limits`, in steps.
 pub(crate) async fn parse(text: &str, limits: &Limits) -> Parsed {
     let mut parser = Parser {
         text,
@@ -30,7 +30,7 @@ pub(crate) async fn parse(text: &str, limits: &Limits) -> Parsed {
         depth: 0,
     };
     let mut statements = Vec::new();
-    while parser.statement(Context::File, &mut statements) {
+    while parser.statement(Context::File, &mut statements).await {
         pause().await;
     }
     Parsed { tokens: parser.tokens, statements, errors: parser.errors }
@@ -38,20 +38,22 @@ pub(crate) async fn parse(text: &str, limits: &Limits) -> Parsed {
 
 impl Parser<'_> {
     /// Parses statements up to the end of the context, which the caller consumes.
-    pub(super) fn statements(&mut self, context: Context) -> Vec<Statement> {
+    pub(super) async fn statements(&mut self, context: Context) -> Vec<Statement> {
         let mut statements = Vec::new();
-        while self.statement(context, &mut statements) {}
+        while self.statement(context, &mut statements).await {
+            pause().await;
+        }
         statements
     }
 
     /// Parses a statement, or something else between statements. Returns whether there may be more.
-    fn statement(&mut self, context: Context, statements: &mut Vec<Statement>) -> bool {
+    async fn statement(&mut self, context: Context, statements: &mut Vec<Statement>) -> bool {
         let lexeme = self.peek();
         let found = self.errors.len();
         let kind = match lexeme.kind {
             TokenKind::End => return false,
-            TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context),
-            TokenKind::ElementClass => Some(self.element_class()),
+            TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context).await,
+            TokenKind::ElementClass => Some(self.element_class().await),
             TokenKind::Require => self.information().map(StatementKind::Require),
             TokenKind::Provide => self.information().map(StatementKind::Provide),
             TokenKind::Define => self.information().map(StatementKind::Define),
@@ -65,7 +67,7 @@ impl Parser<'_> {
                 None
             }
             TokenKind::Character => match (self.slice(lexeme.span), context) {
-                ("[" | "{" | "(", _) => self.chain(context),
+                ("[" | "{" | "(", _) => self.chain(context).await,
                 ("}", Context::Compound) | (")", Context::Group) => return false,
                 ("}", Context::Group) => {
                     self.syntax_error(lexeme);
@@ -102,7 +104,7 @@ impl Parser<'_> {
         None
     }
 
-    fn element_class(&mut self) -> StatementKind {
+    async fn element_class(&mut self) -> StatementKind {
         self.next();
         let name = self.take(TokenKind::Identifier);
         if name.is_none() {
@@ -113,7 +115,7 @@ impl Parser<'_> {
         let class = if lexeme.kind == TokenKind::Identifier {
             Some(ClassUse::Named(self.next().span))
         } else if self.is_character("{") {
-            Some(ClassUse::Compound(self.compound()))
+            Some(ClassUse::Compound(self.compound().await))
         } else {
             self.syntax_error(lexeme);
             self.next();
