@@ -138,6 +138,13 @@ fn main() {
         let ten = |ten: usize| format!("c{ten} {} -> c{} :: Counter;", "-> Counter ".repeat(9), ten + 1);
         let chain = format!("Idle -> c0 :: Counter; {} c{tens} -> Discard;", repeated(tens, &ten, "\n"));
         show(&format!("{count} elements in a chain"), &chain, None);
+        let counters = "-> Counter ".repeat(count);
+        let statement = format!("InfiniteSource(ACTIVE false) {counters} -> Discard;");
+        show(&format!("{count} in a statement"), &statement, None);
+        let class = format!("elementclass X {{ input {counters} -> output }} Idle -> X -> Discard;");
+        show(&format!("{count} in a class"), &class, None);
+        let list = repeated(count, &|number| format!("idle{number}"), ", ") + " :: Idle;";
+        show(&format!("{count} in a list"), &list, None);
         let ports = repeated(count, &|port| format!("udp dst port {port}"), ", ");
         let ends = repeated(count, &|port| format!("i[{port}] -> Discard;"), " ");
         show(
