@@ -2,8 +2,11 @@
 
 use alloc::collections::BTreeSet;
 
-/// Blocks that are rewritten in a step. Each takes about a microsecond.
-pub(crate) const BLOCKS_A_STEP: usize = 16;
+/// Changes up to which they are made at once.
+const MAX_FEW_BLOCKS: usize = 16;
+
+/// Levels of the trie that are rewritten in a step, of one block or several. Each takes about half a microsecond.
+pub(crate) const LEVELS_A_STEP: usize = 32;
 
 /// Bytes of a large trie, and how many of its blocks are rewritten at once: a copy would take longer, and as much memory as the
 /// trie.
@@ -42,7 +45,7 @@ impl<A: Ord, T> Deferred<A, T> {
     /// Returns false if the changes are to be made at once: they are few, or there is no copy.
     pub(crate) fn begin_copy(&mut self, bytes: usize, copy: impl FnOnce(usize) -> Option<T>) -> bool {
         let blocks = self.blocks.len();
-        let are_few = blocks <= BLOCKS_A_STEP || blocks <= BLOCKS_AT_ONCE && bytes > LARGE_BYTES;
+        let are_few = blocks <= MAX_FEW_BLOCKS || blocks <= BLOCKS_AT_ONCE && bytes > LARGE_BYTES;
         self.next = match are_few {
             true => Next::None,
             false => copy(NODES_PER_BLOCK * blocks).map_or(Next::None, Next::Copying),

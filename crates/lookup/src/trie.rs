@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use crate::deferred::{BLOCKS_A_STEP, Deferred, Next};
+use crate::deferred::{Deferred, LEVELS_A_STEP, Next};
 use crate::flat::Flat;
 use crate::node::{CHILD, Nodes, SLOTS, copy_some, with_room};
 use crate::{Address, Prefix};
@@ -228,7 +228,8 @@ impl<A: Address> PrefixTable<A> {
                 }
             }
             Next::Changing(next) => {
-                for _ in 0..BLOCKS_A_STEP {
+                let mut levels = 0;
+                while levels < LEVELS_A_STEP {
                     let Some((level, block)) = deferred.blocks.pop_first() else {
                         core::mem::swap(&mut self.trie, next);
                         self.form = Form::Changed(FLAT_LOOKUPS);
@@ -236,6 +237,7 @@ impl<A: Address> PrefixTable<A> {
                         return true;
                     };
                     next.rewrite(&self.routes, level, block);
+                    levels += usize::from(level).max(1);
                 }
             }
         }

@@ -28,11 +28,11 @@ use crate::own_writes::OwnWrites;
 use crate::pace;
 use crate::parts::Parts;
 use crate::predecessors::Predecessors;
-use crate::removal::free_graph;
+use crate::removal::{free_element, free_graph};
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
-use crate::step_sizes::ELEMENTS_A_STEP;
+use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 use click_lang::steps::{complete, pause, pause_every};
 
 /// A router with its warnings, or all diagnostics if there are errors.
@@ -110,9 +110,10 @@ impl RouterState {
             let first_connection = connections.len();
             let split =
                 |output: &PortLinks| output.peers.first().is_some_and(|peer| joins.splits.contains(&peer.0));
-            connections.extend(
-                outputs.iter().map(|output| Connection::new(index, output, &order.serial, split(output))),
-            );
+            for (port, output) in outputs.iter().enumerate() {
+                pause_every(CONNECTIONS_A_STEP, port).await;
+                connections.push(Connection::new(index, output, &order.serial, split(output)));
+            }
             let gathering = |port| {
                 let (place, split) = *joins.outputs.get(&(index, port))?;
                 let connection = (count + place) as u32;
@@ -121,8 +122,14 @@ impl RouterState {
                 let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
                 Some(Gathering { place, connection, split, is_meeting, is_closed, packets: Cell::new(0) })
             };
-            let gatherings: Vec<_> = (0..outputs.len()).map(gathering).collect();
-            let gatherings = if gatherings.iter().all(Option::is_none) { Vec::new() } else { gatherings };
+            let mut gatherings = Vec::new();
+            for port in 0..outputs.len() {
+                pause_every(CONNECTIONS_A_STEP, port).await;
+                gatherings.push(gathering(port));
+            }
+            if gatherings.iter().all(Option::is_none) {
+                gatherings.clear();
+            }
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
@@ -405,11 +412,7 @@ async fn create_in_steps(
             None => pause().await,
             Some(Ok(())) => break,
             Some(Err(error)) => {
-                if work.begin_removal() {
-                    while !work.continue_removal() {
-                        pause().await;
-                    }
-                }
+                free_element(object).await;
                 return Err(error);
             }
         }

@@ -36,6 +36,7 @@ mod pace;
 mod parts;
 mod ports;
 mod predecessors;
+mod preparation;
 mod processing;
 mod registry;
 mod removal;

@@ -83,7 +83,7 @@ impl RouterState {
     /// Continues a write for at most [`WRITE_STEP`]. Returns the result when it is done.
     pub(crate) fn continue_write_target(&self, target: &HandlerTarget) -> Option<Result<(), HandlerError>> {
         let Some(element) = target.element else {
-            return self.for_a_step(|| self.continue_to_prepare());
+            return self.continue_to_prepare();
         };
         self.for_a_step(|| {
             self.call(element, |object, cx| object.long_work().and_then(|work| work.continue_write(cx)))?

@@ -44,6 +44,7 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let reach = reach(hookup, &components, words, (sensitive, &reads), next).await;
     let mut all_groups = Vec::with_capacity(count);
     for element in 0..count {
+        pause_every(ELEMENTS_A_STEP, element).await;
         all_groups.push(groups(hookup, element, &reach, &mut steps).await);
     }
     let upstream_first = components.iter().rev().flatten().copied().collect();
@@ -186,7 +187,10 @@ async fn reach<I: Iterator<Item = usize>>(
             if let Some(read) = class.and_then(|class| reads.get(class.info.name)) {
                 merge(&mut set, read);
             }
-            next(element).for_each(|to| merge(&mut set, &reach[to]));
+            for (port, to) in next(element).enumerate() {
+                pause_every(ELEMENTS_A_STEP, port).await;
+                merge(&mut set, &reach[to]);
+            }
         }
         for &element in component {
             reach[element].clone_from(&set);

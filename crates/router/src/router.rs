@@ -54,8 +54,8 @@ pub struct Router {
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
-    /// What is freed of previous configurations.
-    pub(crate) removed: Vec<Steps<()>>,
+    /// What is freed of the previous configuration.
+    pub(crate) removed: Option<Steps<()>>,
 }
 
 impl Router {
@@ -87,7 +87,7 @@ impl Router {
     /// What elements write from now on is not part of their initialization.
     fn start(state: Box<RouterState>, warnings: Vec<Diagnostic>) -> Router {
         state.watch.set(state.watch_between_calls());
-        Router { state, warnings, rounds: 0, swaps: 0, removed: Vec::new() }
+        Router { state, warnings, rounds: 0, swaps: 0, removed: None }
     }
 
     /// Warnings from the build, to be shown by the caller.
@@ -130,10 +130,10 @@ impl Router {
         self.run(span.map(|span| self.state.resources.steady() + span))
     }
 
-    /// Performs a step of the removal of previous configurations. Returns whether there was one.
+    /// Performs a step of the removal of the previous configuration. Returns whether there was one.
     #[inline]
     pub(crate) fn free_removed(&mut self) -> bool {
-        let is_any = !self.removed.is_empty();
+        let is_any = self.removed.is_some();
         if is_any {
             continue_removal(&mut self.removed);
         }

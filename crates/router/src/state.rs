@@ -19,10 +19,10 @@ use crate::options::Options;
 use crate::own_writes::OwnWrites;
 use crate::pace::Pace;
 use crate::predecessors::Predecessors;
+use crate::preparation::Preparation;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
-use click_lang::steps::Steps;
 
 /// The state of a running router.
 pub(crate) struct RouterState {
@@ -70,11 +70,8 @@ pub(crate) struct RouterState {
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
     /// A configuration that was written to `hotconfig` and is being prepared in steps.
-    pub(crate) preparation: RefCell<Option<Preparation>>,
+    pub(crate) preparation: RefCell<Option<Preparation<Result<Created, HandlerError>>>>,
 }
-
-/// A configuration that is compiled, and whose elements are created, in steps.
-pub(crate) type Preparation = Steps<Result<Created, HandlerError>>;
 
 /// A configuration whose elements are created.
 pub(crate) struct Created {

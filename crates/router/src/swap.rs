@@ -16,10 +16,11 @@ use crate::diagnostics::error;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::predecessors::Predecessors;
+use crate::preparation::Preparation;
 use crate::removal::{continue_removal, free_graph};
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
-use click_lang::steps::{Computation, Steps, complete};
+use click_lang::steps::{Computation, complete};
 
 impl RouterState {
     /// What a second router is made with, so that it can take over: the same packet pool. `source` is its configuration text.
@@ -59,19 +60,20 @@ impl RouterState {
     /// Begins to prepare a successor in steps.
     pub(crate) fn begin_to_prepare(&self, text: String) {
         *self.preparation.borrow_mut() =
-            Some(Steps::new(compile_and_create(self.successor_parts(text), true)));
+            Some(Preparation::new(compile_and_create(self.successor_parts(text), true)));
     }
 
-    /// Performs a step of the preparation. After the last one, the successor takes over between two turns.
+    /// Continues the preparation for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. After the
+    /// last step, the successor takes over between two turns.
     pub(crate) fn continue_to_prepare(&self) -> Option<Result<(), HandlerError>> {
         // It is taken out meanwhile, because the last step calls elements.
         let mut preparation = self.preparation.take()?;
-        let rest = match preparation.step() {
+        let rest = match preparation.go_on(self) {
             None => preparation,
             Some(Err(error)) => return Some(Err(error)),
             Some(Ok(created)) => match created.initialize() {
                 Ok((successor, warnings)) => return Some(self.let_take_over(successor, warnings)),
-                Err((refused, error)) => Steps::new(async {
+                Err((refused, error)) => Preparation::new(async {
                     refused.free().await;
                     Err(error)
                 }),
@@ -149,7 +151,7 @@ pub type PreparedSuccessor = Result<(Successor, Vec<Diagnostic>), Vec<Diagnostic
 
 /// The replacement of a configuration, which has begun and goes on in steps.
 pub struct Swap {
-    steps: Steps<Built>,
+    preparation: Preparation<Built>,
     /// How often the configuration was replaced before.
     swaps: u64,
 }
@@ -160,7 +162,7 @@ impl Router {
     /// the old configuration runs. On failure it continues.
     pub fn begin_swap(&self, compile: Computation<'static, Compiled>, source: String) -> Swap {
         let parts = self.state.successor_parts(source);
-        let steps = Steps::new(async move {
+        let preparation = Preparation::new(async move {
             let compiled = compile.await;
             if compiled.has_errors() {
                 free_graph(compiled.graph).await;
@@ -171,7 +173,7 @@ impl Router {
             warnings.extend(found);
             Ok((state, warnings))
         });
-        Swap { steps, swaps: self.swaps }
+        Swap { preparation, swaps: self.swaps }
     }
 
     /// Continues a swap, for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. Returns the result when the
@@ -190,11 +192,7 @@ impl Router {
             let gone = "another configuration was installed meanwhile: install this one again";
             return Some(Err(Vec::from([error(None, gone.to_string())])));
         }
-        self.state.for_a_step(|| self.stage_some(&mut swap.steps))
-    }
-
-    fn stage_some(&self, steps: &mut Steps<Built>) -> Option<PreparedSuccessor> {
-        let (state, problems) = match steps.step()? {
+        let (state, problems) = match swap.preparation.go_on(&self.state)? {
             Ok(created) => created,
             Err(problems) => return Some(Err(problems)),
         };
@@ -202,7 +200,7 @@ impl Router {
         match state.start(problems) {
             Ok((successor, warnings)) => Some(Ok((Successor(successor), warnings))),
             Err((refused, problems)) => {
-                *steps = Steps::new(async {
+                swap.preparation = Preparation::new(async {
                     refused.free().await;
                     Err(problems)
                 });
@@ -242,7 +240,7 @@ impl Router {
         clean_up(&old);
         // Swaps that follow each other faster than memory is freed would use more and more.
         while !continue_removal(&mut self.removed) {}
-        self.removed.extend(old.end());
+        self.removed = old.end();
         self.swaps += 1;
     }
 
