@@ -1,6 +1,7 @@
 //! Classes and compounds during compilation: scopes of class names, and the contents of compounds.
 
 use crate::config;
+use crate::steps;
 use crate::tree::Span;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -81,6 +82,17 @@ impl Classes {
     /// Returns a class.
     pub(crate) fn get(&self, id: ClassId) -> &Class {
         &self.all[id]
+    }
+
+    /// Frees the parts of compounds in steps.
+    pub(crate) async fn free(self) {
+        for class in self.all {
+            if let Class::Compound(compound) = class
+                && let Some(compound) = Rc::into_inner(compound)
+            {
+                steps::free(compound.parts).await;
+            }
+        }
     }
 
     /// Begins a scope; pass the result to [`Classes::leave`].

@@ -35,8 +35,7 @@ pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
     complete(compile_in_steps(text, options))
 }
 
-/// Compiles a configuration like [`compile`], in steps: it pauses after each statement, element and connection outside of
-/// compounds, and after each pass over the text.
+/// Compiles a configuration like [`compile`], in steps: it pauses after each element, connection and statement.
 ///
 /// The computation is made here, so that its code is generated once, with the optimisation of this crate.
 pub fn compile_in_steps<'a>(text: &'a str, options: &'a Options<'_>) -> Computation<'a, Compiled> {
@@ -59,6 +58,7 @@ async fn compute(text: &str, options: &Options<'_>) -> Compiled {
     pause().await;
     expand::expand(&mut compilation, outermost).await;
     pause().await;
+    core::mem::take(&mut compilation.classes).free().await;
     let is_partial = compilation.diagnostics.is_partial();
     let meant = core::mem::take(&mut compilation.probably_meant);
     Compiled {

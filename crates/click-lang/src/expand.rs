@@ -3,9 +3,9 @@
 use crate::class::{Class, ClassId, Compound, ConfigText, Link, PartKind, SourceSpan};
 use crate::compilation::Compilation;
 use crate::lower::Naming;
-use crate::steps::{self, pause};
+use crate::steps::{self, pause, pause_every};
 use crate::tree::Span;
-use crate::tunnel::{self, FlatKind};
+use crate::tunnel::{self, FlatKind, LINKS_A_STEP};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
 use alloc::borrow::Cow;
@@ -262,12 +262,14 @@ impl Expansion<'_, '_> {
             map.push(Some(added));
         }
         let end = |(part, port): (usize, usize)| Some((map.get(part).copied().flatten()?, port));
-        for link in &compound.links {
+        for (done, link) in compound.links.iter().enumerate() {
+            pause_every(LINKS_A_STEP, done).await;
             if let (Some(from), Some(to)) = (end(link.from), end(link.to)) {
                 self.links.push(Link { from, to, span: link.span });
             }
         }
         for child in map.into_iter().skip(2).flatten() {
+            pause_every(LINKS_A_STEP, child).await;
             self.element(child, environment).await;
         }
     }

@@ -1,6 +1,7 @@
 //! The lexer. Every byte of the text belongs to exactly one token.
 
 use crate::config;
+use crate::steps::pause;
 use alloc::borrow::Cow;
 use alloc::string::String;
 
@@ -131,10 +132,14 @@ impl<'t> Lexer<'t> {
         (TokenKind::Character, start + length)
     }
 
-    /// Reads a configuration up to its closing parenthesis, or to the end of the text.
-    pub(crate) fn config(&mut self) -> Token {
+    /// Reads a configuration, in steps, up to its closing parenthesis, or to the end of the text.
+    pub(crate) async fn config(&mut self) -> Token {
         let start = self.at;
-        self.at = scan_config(self.text.as_bytes(), start, |_, _| ());
+        let mut scan = ConfigScan { at: start, depth: 1 };
+        while !scan.go_on(self.text.as_bytes(), BYTES_A_STEP, &mut |_, _| ()) {
+            pause().await;
+        }
+        self.at = scan.at;
         Token { kind: TokenKind::Config, start: start as u32 }
     }
 
@@ -201,45 +206,64 @@ static IS_SPECIAL: [bool; 256] = {
     table
 };
 
-/// The end of the configuration that begins at `at`. Calls `found` with the bounds of each line directive.
-fn scan_config(bytes: &[u8], mut at: usize, mut found: impl FnMut(usize, usize)) -> usize {
-    let mut depth = 1_usize;
-    loop {
-        // Almost all bytes are skipped here.
-        let rest = bytes.get(at..).unwrap_or_default();
-        at += rest.iter().take_while(|&&byte| !IS_SPECIAL[usize::from(byte)]).count();
-        let Some(&byte) = bytes.get(at) else { break };
-        match byte {
-            b'(' => depth += 1,
-            b')' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at;
+/// Bytes of a configuration that are read in a step, in about ten microseconds.
+const BYTES_A_STEP: usize = 1 << 14;
+
+/// The search for the end of a configuration.
+struct ConfigScan {
+    at: usize,
+    depth: usize,
+}
+
+impl ConfigScan {
+    /// Reads about so many bytes more. Calls `found` with the bounds of each line directive. Returns whether it is at the end.
+    fn go_on(&mut self, bytes: &[u8], count: usize, found: &mut dyn FnMut(usize, usize)) -> bool {
+        let limit = bytes.len().min(self.at.saturating_add(count));
+        let mut at = self.at;
+        loop {
+            // Almost all bytes are skipped here.
+            let rest = bytes.get(at..limit).unwrap_or_default();
+            at += rest.iter().take_while(|&&byte| !IS_SPECIAL[usize::from(byte)]).count();
+            self.at = at;
+            if at >= limit {
+                return at >= bytes.len();
+            }
+            match bytes[at] {
+                b'(' => self.depth += 1,
+                b')' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return true;
+                    }
                 }
+                b'#' if at > 0 && at_line_start(bytes, at) => {
+                    let end = directive(bytes, at).0;
+                    found(at, end);
+                    at = end;
+                    continue;
+                }
+                b'/' if config::starts_comment(bytes, at) => {
+                    at = config::skip_comment(bytes, at);
+                    continue;
+                }
+                b'"' | b'\'' => {
+                    at = config::skip_quoted(bytes, at);
+                    continue;
+                }
+                b'\\' if bytes.get(at + 1) == Some(&b'<') => {
+                    at = config::skip_hex(bytes, at);
+                    continue;
+                }
+                _ => (),
             }
-            b'#' if at > 0 && at_line_start(bytes, at) => {
-                let end = directive(bytes, at).0;
-                found(at, end);
-                at = end;
-                continue;
-            }
-            b'/' if config::starts_comment(bytes, at) => {
-                at = config::skip_comment(bytes, at);
-                continue;
-            }
-            b'"' | b'\'' => {
-                at = config::skip_quoted(bytes, at);
-                continue;
-            }
-            b'\\' if bytes.get(at + 1) == Some(&b'<') => {
-                at = config::skip_hex(bytes, at);
-                continue;
-            }
-            _ => (),
+            at += 1;
         }
-        at += 1;
     }
-    bytes.len()
+}
+
+/// Finds the line directives of the configuration that begins at `at`.
+fn scan_directives(bytes: &[u8], at: usize, mut found: impl FnMut(usize, usize)) {
+    ConfigScan { at, depth: 1 }.go_on(bytes, usize::MAX, &mut found);
 }
 
 /// The text of a configuration without line directives.
@@ -247,7 +271,7 @@ pub(crate) fn config_text(raw: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     if raw.contains('#') {
-        scan_config(raw.as_bytes(), 0, |start, end| {
+        scan_directives(raw.as_bytes(), 0, |start, end| {
             out.push_str(&raw[copied..start]);
             copied = end;
         });
@@ -262,7 +286,7 @@ pub(crate) fn config_text(raw: &str) -> Cow<'_, str> {
 /// Finds the line directives in the configuration of `text` from `offset` to `end`.
 pub(crate) fn config_directives(text: &str, offset: usize, end: usize, mut found: impl FnMut(usize)) {
     if text[offset..end].contains('#') {
-        scan_config(&text.as_bytes()[..end], offset, |start, _| found(start));
+        scan_directives(&text.as_bytes()[..end], offset, |start, _| found(start));
     }
 }
 
@@ -295,6 +319,7 @@ pub(crate) fn directive(bytes: &[u8], at: usize) -> (usize, Option<Directive>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::complete;
     use alloc::vec::Vec;
 
     #[test]
@@ -325,7 +350,7 @@ mod tests {
     fn a_configuration_ends_at_its_parenthesis() {
         let check = |text: &str, expected: &str| {
             let mut lexer = Lexer::new(text);
-            let token = lexer.config();
+            let token = complete(lexer.config());
             assert_eq!(&text[token.start as usize..lexer.position()], expected);
         };
         check("a(b)c) d", "a(b)c");

@@ -73,8 +73,8 @@ pub async fn free_map<K: Ord, V>(mut map: BTreeMap<K, V>, entries: usize) {
 
 /// Frees what is in a list, so many entries a step.
 pub async fn free_many<T>(mut list: Vec<T>, entries: usize) {
-    while !list.is_empty() {
-        list.truncate(list.len().saturating_sub(entries));
+    while list.len() > entries {
+        list.truncate(list.len() - entries);
         pause().await;
     }
 }

@@ -7,6 +7,7 @@ use crate::lexer;
 pub use crate::lexer::{Token, TokenKind};
 use crate::parser;
 use crate::steps::{self, complete, pause};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -216,12 +217,7 @@ impl<'t> Tree<'t> {
 
     /// Frees the statements in steps.
     pub(crate) async fn free(self) {
-        for statement in self.statements {
-            pause().await;
-            if let StatementKind::Chain(steps) = statement.kind {
-                steps::free_many(steps, CHAIN_STEPS_A_STEP).await;
-            }
-        }
+        free_statements(self.statements).await;
     }
 
     /// The statements outside all braces and parentheses.
@@ -257,6 +253,21 @@ impl<'t> Tree<'t> {
             }
         }
         found
+    }
+}
+
+async fn free_statements(statements: Vec<Statement>) {
+    for statement in statements {
+        pause().await;
+        match statement.kind {
+            StatementKind::Chain(steps) => steps::free_many(steps, CHAIN_STEPS_A_STEP).await,
+            StatementKind::ElementClass { class: Some(ClassUse::Compound(compound)), .. } => {
+                for body in compound.bodies {
+                    Box::pin(free_statements(body.statements)).await;
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Links that are checked in a step.
-const LINKS_A_STEP: usize = 64;
+/// Links that are checked or copied in a step.
+pub(crate) const LINKS_A_STEP: usize = 64;
 
 /// The role of an element of the flat list in connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

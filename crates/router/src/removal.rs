@@ -9,7 +9,7 @@ use click_lang::steps::{Steps, free_many, free_map, pause, pause_every};
 use element::{DynElement, Waiting};
 
 use crate::state::RouterState;
-use crate::step_sizes::ELEMENTS_A_STEP;
+use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 
 impl RouterState {
     /// Ends a configuration that no packet reaches any more. Frees at once the elements that hold packets, for which there is
@@ -37,6 +37,8 @@ impl RouterState {
             if let Some(element) = node.object.into_inner() {
                 free_element(element).await;
             }
+            free_many(node.details.inputs, CONNECTIONS_A_STEP).await;
+            free_many(node.details.outputs, CONNECTIONS_A_STEP).await;
         }
         free_graph(graph).await;
         // A configuration that was being prepared, and is given up, may still have it.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use element::{Direction, Notifies, Signal};
 
+use crate::hookup::PortRef;
 use crate::node::Notifier;
 use crate::ports::{self, FlowCode};
 use crate::state::RouterState;
@@ -74,7 +75,7 @@ impl RouterState {
             if !seen.insert((at, port)) {
                 continue;
             }
-            for (peer, peer_port) in self.peers(at, port, direction) {
+            for &(peer, peer_port) in self.peers(at, port, direction) {
                 if self.notifier(peer, direction).is_some() {
                     found.push(peer);
                     continue;
@@ -96,20 +97,22 @@ impl RouterState {
     }
 
     /// The ports connected to an input (`Empty`) or output (`Full`), if this side moves the packets.
-    fn peers(&self, element: usize, port: usize, direction: Direction) -> Vec<(usize, usize)> {
-        let Some(node) = self.nodes.get(element) else { return Vec::new() };
+    fn peers(&self, element: usize, port: usize, direction: Direction) -> &[PortRef] {
+        let Some(node) = self.nodes.get(element) else { return &[] };
         let port = match direction {
             Direction::Empty => node.inputs.get(port).filter(|port| !port.links.push),
             Direction::Full => node.outputs.get(port).filter(|port| port.links.push),
         };
-        port.map(|port| port.links.peers.clone()).unwrap_or_default()
+        port.map_or(&[], |port| &port.links.peers)
     }
 
     /// The ports on the far side of an element where packets come from, or go to, in the same mode.
     fn onward(&self, element: usize, port: usize, direction: Direction) -> Vec<usize> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
-        let flow = FlowCode::parse(node.element.class.flow);
-        let reaches = |input, output| flow.connects(input, output);
+        // In most classes, packets may leave at any output.
+        let flow = node.element.class.flow;
+        let flow = (flow != "x/x").then(|| FlowCode::parse(flow));
+        let reaches = |input, output| flow.as_ref().is_none_or(|flow| flow.connects(input, output));
         match direction {
             Direction::Empty => (0..node.inputs.len())
                 .filter(|input| {

@@ -3,8 +3,9 @@
 use super::level::Lowering;
 use crate::class::{ClassId, ConfigText, Link, Part, PartKind, SourceSpan};
 use crate::connect::{self, ConnectorSide};
-use crate::steps::pause;
+use crate::steps::{pause, pause_every};
 use crate::tree::{ClassUse, Connector, Item, Span, Step, Subject};
+use crate::tunnel::LINKS_A_STEP;
 use crate::{Diagnostic, Severity, lexer};
 use alloc::borrow::Cow;
 use alloc::format;
@@ -85,7 +86,7 @@ impl Lowering<'_, '_> {
         }
         self.syntax_errors(step.errors);
         if first && !connected {
-            spread_declaration(&mut resolved);
+            spread_declaration(&mut resolved).await;
         }
         let mut sides = Vec::with_capacity(resolved.len());
         for item in resolved {
@@ -227,7 +228,7 @@ impl Lowering<'_, '_> {
 }
 
 /// `a, b, c :: Class(config)` declares all three: copies class and configuration of the last to the others.
-fn spread_declaration(items: &mut [Resolved<'_>]) {
+async fn spread_declaration(items: &mut [Resolved<'_>]) {
     let bare = |item: &Resolved<'_>| {
         matches!(item.item.subject, Subject::Name) && item.item.class.is_none() && item.item.config.is_none()
     };
@@ -241,7 +242,8 @@ fn spread_declaration(items: &mut [Resolved<'_>]) {
         && fits
         && others.iter().all(bare)
     {
-        for item in others {
+        for (done, item) in others.iter_mut().enumerate() {
+            pause_every(LINKS_A_STEP, done).await;
             item.declared = last.declared;
             item.config = last.config.clone();
         }

@@ -130,7 +130,7 @@ impl Parser<'_> {
             item.class = Some(self.class_use().await);
         }
         if self.is_character("(") {
-            item.config = Some(self.config());
+            item.config = Some(self.config().await);
         }
         item.outputs = self.ports();
         Some(item)

@@ -161,13 +161,13 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a configuration in parentheses; the next token is its `(`.
-    pub(super) fn config(&mut self) -> Span {
+    pub(super) async fn config(&mut self) -> Span {
         let open = self.next().span;
         debug_assert!(
             self.ahead.is_empty(),
             "a configuration is read before anything behind its parenthesis"
         );
-        let token = self.lexer.config();
+        let token = self.lexer.config().await;
         let span = Span { start: token.start, end: self.lexer.position() as u32 };
         if span.start < span.end {
             self.tokens.push(token);

@@ -54,9 +54,9 @@ impl Parser<'_> {
             TokenKind::End => return false,
             TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context).await,
             TokenKind::ElementClass => Some(self.element_class().await),
-            TokenKind::Require => self.information().map(StatementKind::Require),
-            TokenKind::Provide => self.information().map(StatementKind::Provide),
-            TokenKind::Define => self.information().map(StatementKind::Define),
+            TokenKind::Require => self.information().await.map(StatementKind::Require),
+            TokenKind::Provide => self.information().await.map(StatementKind::Provide),
+            TokenKind::Define => self.information().await.map(StatementKind::Define),
             TokenKind::DoubleBar if context == Context::Compound => return false,
             TokenKind::DoubleBar => {
                 self.syntax_error(lexeme);
@@ -95,10 +95,10 @@ impl Parser<'_> {
     }
 
     /// Parses `require`, `provide` or `define`; returns the text in parentheses.
-    fn information(&mut self) -> Option<Span> {
+    async fn information(&mut self) -> Option<Span> {
         self.next();
         if self.is_character("(") {
-            return Some(self.config());
+            return Some(self.config().await);
         }
         self.error(self.last, "expected '('");
         None
