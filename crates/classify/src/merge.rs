@@ -258,7 +258,8 @@ async fn merge(
             } else {
                 apart.get_mut(alone as usize * other.sets + *with_alone as usize)?
             };
-            if *known == NEW {
+            let is_new = *known == NEW;
+            if is_new {
                 if rows.len() == MAX_CLASSES || rows.bytes() > row_bytes {
                     return None;
                 }
@@ -266,6 +267,9 @@ async fn merge(
                 rows.push(row());
             }
             cells.push(*known);
+            if is_new {
+                pace.spend(except.len()).await;
+            }
         }
     }
     let tests = left_tests.iter().zip(&right_tests).map(|(one, other)| one | other).collect();

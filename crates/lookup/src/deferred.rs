@@ -1,6 +1,9 @@
 //! Changes of a trie that lookups don't see yet.
 
 use alloc::collections::BTreeSet;
+use core::ops::Bound;
+
+use crate::Address;
 
 /// Changes up to which they are made at once.
 const MAX_FEW_BLOCKS: usize = 16;
@@ -13,9 +16,8 @@ pub(crate) const LEVELS_A_STEP: usize = 32;
 pub(crate) const LARGE_BYTES: usize = 4 << 20;
 pub(crate) const BLOCKS_AT_ONCE: usize = 128;
 
-/// Nodes for which there is room before a block is rewritten in steps: its own, and one above it. Moving many nodes, because
-/// there is no room for more, takes long.
-const NODES_PER_BLOCK: usize = 2;
+/// Blocks that are counted in a step.
+const BLOCKS_COUNTED_A_STEP: usize = 512;
 
 /// Changes that lookups don't see yet.
 #[derive(Clone)]
@@ -23,33 +25,61 @@ pub(crate) struct Deferred<A, T> {
     /// The blocks to rewrite, by level and first address: neighbours are rewritten one after the other.
     pub(crate) blocks: BTreeSet<(u8, A)>,
     /// While changes are applied in steps: the trie that will replace the present one.
-    pub(crate) next: Next<T>,
+    pub(crate) next: Next<A, T>,
 }
 
 /// A copy of a trie, in which changes are made.
 #[derive(Clone)]
-pub(crate) enum Next<T> {
+pub(crate) enum Next<A, T> {
     None,
+    /// The nodes that it needs are counted.
+    Counting(NodeCount<A>),
     /// It is being copied.
     Copying(T),
     /// It is being changed.
     Changing(T),
 }
 
-impl<A: Ord, T> Deferred<A, T> {
+/// The most nodes that blocks need, as far as they are counted. Without room for all of them, many would be moved while blocks
+/// are rewritten, which takes long.
+#[derive(Clone)]
+pub(crate) struct NodeCount<A> {
+    pub(crate) nodes: usize,
+    last: Option<(u8, A)>,
+}
+
+impl<A: Address, T> Deferred<A, T> {
     pub(crate) fn new() -> Self {
         Self { blocks: BTreeSet::new(), next: Next::None }
     }
 
-    /// Begins to copy a trie of this size: `copy` makes a copy with room for a number of further nodes, if there is memory.
-    /// Returns false if the changes are to be made at once: they are few, or there is no copy.
-    pub(crate) fn begin_copy(&mut self, bytes: usize, copy: impl FnOnce(usize) -> Option<T>) -> bool {
+    /// Whether the changes of a trie of this size are so few that they are made at once.
+    pub(crate) fn are_few(&self, bytes: usize) -> bool {
         let blocks = self.blocks.len();
-        let are_few = blocks <= MAX_FEW_BLOCKS || blocks <= BLOCKS_AT_ONCE && bytes > LARGE_BYTES;
-        self.next = match are_few {
-            true => Next::None,
-            false => copy(NODES_PER_BLOCK * blocks).map_or(Next::None, Next::Copying),
-        };
-        matches!(self.next, Next::Copying(_))
+        blocks <= MAX_FEW_BLOCKS || blocks <= BLOCKS_AT_ONCE && bytes > LARGE_BYTES
+    }
+}
+
+impl<A: Address> NodeCount<A> {
+    pub(crate) fn new() -> Self {
+        Self { nodes: 0, last: None }
+    }
+
+    /// Counts some more blocks. Returns whether it has counted all.
+    pub(crate) fn go_on(&mut self, blocks: &BTreeSet<(u8, A)>) -> bool {
+        let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut left = BLOCKS_COUNTED_A_STEP;
+        for &(level, block) in blocks.range((after, Bound::Unbounded)).take(BLOCKS_COUNTED_A_STEP) {
+            // The way to a block has a node for each level from the second on. Neighbours share those of the bytes in which
+            // they are equal.
+            let before = self.last.filter(|(of, _)| *of == level);
+            let equal =
+                |byte: &usize| before.is_some_and(|(_, before)| before.byte(*byte) == block.byte(*byte));
+            let shared = (0..usize::from(level)).take_while(equal).count();
+            self.nodes += usize::from(level).saturating_sub(shared.max(1));
+            self.last = Some((level, block));
+            left -= 1;
+        }
+        left > 0
     }
 }

@@ -188,6 +188,11 @@ impl Nodes {
         self.nodes.capacity() * size_of::<Node>() + self.values.capacity() * size_of::<u32>()
     }
 
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
     fn allocate_values(&mut self, class: u8) -> u32 {
         self.free_values[usize::from(class)].pop().unwrap_or_else(|| {
             let first = self.values.len();

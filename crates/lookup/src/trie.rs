@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use crate::deferred::{Deferred, LEVELS_A_STEP, Next};
+use crate::deferred::{Deferred, LEVELS_A_STEP, Next, NodeCount};
 use crate::flat::Flat;
 use crate::node::{CHILD, Nodes, SLOTS, copy_some, with_room};
 use crate::{Address, Prefix};
@@ -214,10 +214,20 @@ impl<A: Address> PrefixTable<A> {
         let Some(deferred) = &mut self.deferred else { return true };
         match &mut deferred.next {
             Next::None => {
-                let trie = &self.trie;
-                if !deferred.begin_copy(trie.bytes(), |nodes| trie.begin_copy(nodes)) {
+                if deferred.are_few(self.trie.bytes()) {
                     self.apply_updates();
                     return true;
+                }
+                deferred.next = Next::Counting(NodeCount::new());
+            }
+            Next::Counting(count) => {
+                if count.go_on(&deferred.blocks) {
+                    let Some(copy) = self.trie.begin_copy(count.nodes) else {
+                        deferred.next = Next::None;
+                        self.apply_updates();
+                        return true;
+                    };
+                    deferred.next = Next::Copying(copy);
                 }
             }
             Next::Copying(copy) => {
@@ -701,17 +711,32 @@ mod tests {
     }
 
     #[test]
+    fn the_nodes_that_changes_need_are_counted_before() {
+        for (routes, length) in [(300_u32, 24), (300, 48), (3_000, 48), (300, 128)] {
+            let mut table = PrefixTable::new();
+            table.defer_updates();
+            for number in 0..routes {
+                let address = (0x2001 << 112) | u128::from(number.wrapping_mul(2_654_435_761)) << 80;
+                table.insert(Prefix::new(address, length).unwrap(), Entry { hop: 1, tag: 0 }).unwrap();
+            }
+            let mut count = NodeCount::new();
+            let blocks = table.deferred.as_ref().unwrap().blocks.clone();
+            let steps = 1 + (0..).take_while(|_| !count.go_on(&blocks)).count();
+            while !table.apply_some_updates() {}
+            assert_eq!((1 + count.nodes, steps), (table.trie.nodes.count(), 1 + routes as usize / 512));
+        }
+    }
+
+    #[test]
     fn a_large_table_is_copied_for_many_changes_only() {
         for (changes, is_copied) in [(BLOCKS_AT_ONCE as u32, false), (BLOCKS_AT_ONCE as u32 + 1, true)] {
-            let route = |number: u32| {
-                (Prefix::new(number.reverse_bits(), 24).unwrap(), Entry { hop: number % 2, tag: 0 })
-            };
+            let prefix = |number: u32| Prefix::new(number.reverse_bits(), 24).unwrap();
+            let route = |number: u32| (prefix(number), Entry { hop: number % 2, tag: 0 });
             let mut table = PrefixTable::build((0..40_000).map(route)).unwrap();
             assert!(table.bytes() > LARGE_BYTES, "{} bytes", table.bytes());
             table.defer_updates();
             for number in 0..changes {
-                let prefix = Prefix::new(number.reverse_bits(), 24).unwrap();
-                table.insert(prefix, Entry { hop: 9, tag: 0 }).unwrap();
+                table.insert(prefix(number), Entry { hop: 9, tag: 0 }).unwrap();
             }
             assert_eq!(table.apply_some_updates(), !is_copied, "{changes} changes");
             while !table.apply_some_updates() {}
