@@ -1,7 +1,10 @@
 //! Compilation of configurations, with and without errors.
 
+use click_lang::steps::Steps;
 use click_lang::tree::{TokenKind, Tree};
-use click_lang::{Compiled, Library, Limits, Options, compile, flatten, format, plain_quotes};
+use click_lang::{
+    Compiled, Library, Limits, Options, compile, compile_in_steps, flatten, format, plain_quotes,
+};
 use random::Random;
 
 const CLASSES: &[&str] =
@@ -368,6 +371,44 @@ fn expansion_bombs_are_rejected() {
 }
 
 /// A text of `count` pieces.
+/// The number of steps in which a text is compiled.
+fn steps_of(text: String) -> usize {
+    let mut steps = Steps::new(async move {
+        let is_class = |name: &str| name.starts_with(char::is_uppercase);
+        compile_in_steps(&text, &Options::new("f", &is_class)).await
+    });
+    for count in 1.. {
+        if let Some(compiled) = steps.step() {
+            assert!(!compiled.has_errors(), "{:?}", messages(&compiled));
+            return count;
+        }
+    }
+    0
+}
+
+#[test]
+fn a_statement_of_any_length_is_compiled_in_steps() {
+    let chain = |count: usize| format!("Idle {} -> Discard;", "-> Counter ".repeat(count));
+    let list = |count: usize| {
+        (0..count).map(|number| format!("a{number}")).collect::<Vec<_>>().join(", ") + " :: Idle;"
+    };
+    let class = |count: usize| {
+        format!("elementclass X {{ input {} -> output }} Idle -> X -> Discard;", "-> Counter ".repeat(count))
+    };
+    let group = |count: usize| format!("Idle -> ( {} -> ) -> Discard;", "-> Counter ".repeat(count));
+    let names = |count: usize| format!("a :: Idle; {}", "a -> Discard; ".repeat(count));
+    let shapes: [&dyn Fn(usize) -> String; 5] = [&chain, &list, &class, &group, &names];
+    for (number, shape) in shapes.into_iter().enumerate() {
+        let [few, many] = [200, 400].map(|count| steps_of(shape(count)));
+        // It is parsed, lowered and expanded an element a step.
+        assert!(many - few >= 3 * 200, "shape {number}: {few} and {many} steps");
+    }
+    // Long configurations are read some thousand bytes a step.
+    let config = |length: usize| format!("Idle({});", "1.2.3.4/8, ".repeat(length / 11));
+    let [short, long] = [1 << 14, 1 << 18].map(|length| steps_of(config(length)));
+    assert!(long - short >= 15, "{short} and {long} steps");
+}
+
 fn pieces(random: &mut Random, count: u32, pieces: &[&str]) -> String {
     (0..count).map(|_| pieces[random.below(pieces.len() as u32) as usize]).collect()
 }

@@ -122,6 +122,68 @@ fn swaps_in_a_row_leave_one_configuration_to_free() {
     assert_eq!(turns_after(20), turns);
 }
 
+/// Packets are freed at the swap, so that the new configuration can use their buffers; the rest is freed in steps.
+#[test]
+fn packets_are_freed_at_once_and_elements_in_steps() {
+    for count in [50, 200] {
+        let holding = "s :: InfiniteSource(LIMIT 300, LENGTH 60) -> q :: Queue(500) -> Unqueue(ACTIVE false) -> Discard; ";
+        let mut router = start(&(text_of_counters(count) + holding));
+        router.run(None);
+        assert_eq!(number(&router, "q.length"), 300);
+        assert!(router.pool().packets() >= 300);
+        router.write("hotconfig", "Idle -> Discard;").expect("a swap");
+        assert_eq!(router.pool().packets(), 0);
+        assert_eq!(router.read("account", ""), Ok("made 300\nlost removed 300\n".into()));
+        let turns = (0..100_000).take_while(|_| router.turn().worked).count();
+        // Elements, their declarations and connections, and their names: sixteen a turn.
+        assert!(turns >= 3 * 3 * count as usize / 16, "{count}: {turns} turns");
+    }
+}
+
+/// A successor takes over from the configuration that runs when it does, even if that is not the one for which it was prepared.
+#[test]
+fn a_successor_finds_the_elements_of_a_configuration_that_came_between() {
+    let text = |before: &str| {
+        format!("{before} s :: InfiniteSource(LIMIT 300) -> c :: Counter -> d :: AverageCounter -> Discard;")
+    };
+    for between in ["", "Idle -> c0 :: Counter -> Idle;", "Idle -> c0 :: Counter -> Counter -> Discard;"] {
+        let mut router = start(&text(""));
+        let successor = router.prepare(&text("c1 :: Idle;")).unwrap_or_else(|error| panic!("{error}"));
+        if !between.is_empty() {
+            router.write("hotconfig", &text(between)).expect("a swap");
+        }
+        router.run(None);
+        let counted = number(&router, "c.count");
+        assert_eq!(counted, 300);
+        router.switch(successor);
+        assert_eq!(number(&router, "c.count"), counted, "{between}");
+        router.run(None);
+        assert_eq!(number(&router, "c.count"), counted + 300, "{between}");
+    }
+}
+
+/// The replacement has a call of its own, in which nothing is prepared.
+#[test]
+fn a_long_preparation_ends_before_the_replacement() {
+    let (mut router, environment) = start_with("Idle -> Discard;", TICKS[1]);
+    let write = begin(&mut router, "hotconfig", &text_of_counters(200));
+    let looks = |router: &mut Router| {
+        let before = environment.time.get();
+        let result = router.continue_write(&write);
+        (result, (environment.time.get() - before) / TICKS[1])
+    };
+    let mut most = 0;
+    let (result, last) = loop {
+        match looks(&mut router) {
+            (Some(result), count) => break (result, count),
+            (None, count) => most = most.max(count),
+        }
+    };
+    assert_eq!(result, REPLACED);
+    // Each step of a preparation looks at the clock.
+    assert!(most >= 8 && last <= 2, "{most} and {last} looks at the clock");
+}
+
 #[test]
 fn the_old_configuration_runs_until_the_new_one_takes_over() {
     let mut router = start(&firewall(400, "allow all"));

@@ -295,8 +295,9 @@ impl RouterState {
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
+        let mut outputs = self.take_outputs();
         for &index in &self.order {
-            let result = self.call(index, |object, cx| object.initialize(cx));
+            let result = self.call_with(&mut outputs, index, |object, cx| object.initialize(cx));
             self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
@@ -304,6 +305,7 @@ impl RouterState {
             }
             self.run_deferred();
         }
+        self.outputs.borrow_mut().push(outputs);
     }
 
     /// Turns the remarks of elements into diagnostics.

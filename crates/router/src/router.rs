@@ -378,7 +378,8 @@ impl Drop for Router {
 
 pub(crate) fn clean_up(state: &RouterState) {
     // Elements are cleaned up in reverse order of creation.
+    let mut outputs = state.take_outputs();
     for &index in state.order.iter().rev() {
-        state.call(index, |object, cx| object.cleanup(cx));
+        state.call_with(&mut outputs, index, |object, cx| object.cleanup(cx));
     }
 }

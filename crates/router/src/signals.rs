@@ -80,9 +80,9 @@ impl RouterState {
                     found.push(peer);
                     continue;
                 }
-                let onward = self.onward(peer, peer_port, direction);
-                busy |= onward.is_empty() && !self.is_unfed(peer, direction);
-                queue.extend(onward.into_iter().map(|port| (peer, port)));
+                let known = queue.len();
+                self.add_onward((peer, peer_port), direction, &mut queue);
+                busy |= queue.len() == known && !self.is_unfed(peer, direction);
             }
         }
         (found, busy)
@@ -106,24 +106,24 @@ impl RouterState {
         port.map_or(&[], |port| &port.links.peers)
     }
 
-    /// The ports on the far side of an element where packets come from, or go to, in the same mode.
-    fn onward(&self, element: usize, port: usize, direction: Direction) -> Vec<usize> {
-        let Some(node) = self.nodes.get(element) else { return Vec::new() };
+    /// Adds the ports on the far side of an element where packets come from, or go to, in the same mode.
+    fn add_onward(&self, (element, port): PortRef, direction: Direction, queue: &mut Vec<PortRef>) {
+        let Some(node) = self.nodes.get(element) else { return };
         // In most classes, packets may leave at any output.
         let flow = node.element.class.flow;
         let flow = (flow != "x/x").then(|| FlowCode::parse(flow));
         let reaches = |input, output| flow.as_ref().is_none_or(|flow| flow.connects(input, output));
         match direction {
-            Direction::Empty => (0..node.inputs.len())
-                .filter(|input| {
-                    reaches(*input, port) && node.inputs.get(*input).is_some_and(|port| !port.links.push)
-                })
-                .collect(),
-            Direction::Full => (0..node.outputs.len())
-                .filter(|output| {
-                    reaches(port, *output) && node.outputs.get(*output).is_some_and(|port| port.links.push)
-                })
-                .collect(),
+            Direction::Empty => {
+                let inputs = node.inputs.iter().enumerate().filter(|(_, input)| !input.links.push);
+                let reaching = inputs.filter(|(input, _)| reaches(*input, port));
+                queue.extend(reaching.map(|(input, _)| (element, input)));
+            }
+            Direction::Full => {
+                let outputs = node.outputs.iter().enumerate().filter(|(_, output)| output.links.push);
+                let reached = outputs.filter(|(output, _)| reaches(port, *output));
+                queue.extend(reached.map(|(output, _)| (element, output)));
+            }
         }
     }
 }

@@ -138,18 +138,29 @@ impl RouterState {
         element: usize,
         run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
     ) -> Option<R> {
+        let mut outputs = self.take_outputs();
+        let result = self.call_with(&mut outputs, element, run);
+        self.outputs.borrow_mut().push(outputs);
+        result
+    }
+
+    /// Like [`call`](Self::call), with buffers that serve many calls.
+    #[inline]
+    pub(crate) fn call_with<R>(
+        &self,
+        outputs: &mut Outputs,
+        element: usize,
+        run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
+    ) -> Option<R> {
         let node = self.nodes.get(element)?;
         let mut guard = node.object.try_borrow_mut().ok()?;
         let object = guard.as_mut()?;
-        let mut outputs = self.take_outputs();
         let caller = self.running.replace(element);
-        let result =
-            run(object.as_mut(), &mut Context::new(self, &self.resources, &node.element, &mut outputs));
+        let result = run(object.as_mut(), &mut Context::new(self, &self.resources, &node.element, outputs));
         drop(guard);
         // Deferred writes of the call precede the delivery of its packets.
         self.write_deferred();
-        self.deliver(&mut outputs);
-        self.outputs.borrow_mut().push(outputs);
+        self.deliver(outputs);
         self.running.set(caller);
         Some(result)
     }

@@ -94,16 +94,18 @@ impl RouterState {
         self.resources.driver.set_count(old.resources.driver.count().max(1));
         let found = self.predecessors.take().filter(|found| found.are_in(old));
         let found = found.unwrap_or_else(|| complete(Predecessors::find(self, old.by_name.clone())));
+        let mut outputs = self.take_outputs();
         for (index, before) in found.pairs {
             let (Some(node), Some(before)) = (self.nodes.get(index), old.nodes.get(before)) else { continue };
             let held = old.packets_waiting_at(before);
             if let Some(object_before) = before.object.borrow_mut().as_mut() {
-                self.call(index, |object, cx| object.inherit(object_before.as_mut(), cx));
+                self.call_with(&mut outputs, index, |object, cx| object.inherit(object_before.as_mut(), cx));
             }
             if held > 0 {
                 node.element.taken_over.set(held.saturating_sub(old.packets_waiting_at(before)));
             }
         }
+        self.outputs.borrow_mut().push(outputs);
         self.run_deferred();
     }
 }
