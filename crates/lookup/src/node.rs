@@ -15,6 +15,9 @@ pub(crate) const CHILD: u32 = 1 << 31;
 /// Number of value block sizes: 1, 2, 4 ... 256.
 const CLASSES: usize = 9;
 
+/// Values for which there is room for each further node. One with a single route has three runs.
+const VALUES_PER_NODE: usize = 4;
+
 /// Bytes of a list that are copied in a step, which takes some microseconds.
 const COPIED_BYTES: usize = 1 << 15;
 
@@ -170,7 +173,7 @@ impl Nodes {
         Some(Self {
             nodes: with_room(self.nodes.capacity().max(self.nodes.len() + more))?,
             free_nodes: with_room(self.free_nodes.capacity())?,
-            values: with_room(self.values.capacity())?,
+            values: with_room(self.values.capacity().max(self.values.len() + VALUES_PER_NODE * more))?,
             free_values: Default::default(),
         })
     }
