@@ -719,9 +719,8 @@ mod tests {
                 let address = (0x2001 << 112) | u128::from(number.wrapping_mul(2_654_435_761)) << 80;
                 table.insert(Prefix::new(address, length).unwrap(), Entry { hop: 1, tag: 0 }).unwrap();
             }
-            let mut count = NodeCount::new();
-            let mut count_some = || count.go_on(&table.deferred.as_ref().unwrap().blocks);
-            let steps = 1 + (0..).take_while(|_| !count_some()).count();
+            let (mut count, blocks) = (NodeCount::new(), table.deferred.as_ref().unwrap().blocks.clone());
+            let steps = 1 + (0..).take_while(|_| !count.go_on(&blocks)).count();
             while !table.apply_some_updates() {}
             assert_eq!((1 + count.nodes, steps), (table.trie.nodes.count(), 1 + routes as usize / 512));
         }
