@@ -219,6 +219,7 @@ impl<A: Address> PrefixTable<A> {
                     return true;
                 }
                 deferred.next = Next::Counting(NodeCount::new());
+                return self.apply_some_updates();
             }
             Next::Counting(count) => {
                 if count.go_on(&deferred.blocks) {
@@ -415,7 +416,6 @@ impl Trie {
         let mut positions = [0; LOOKUP_GROUP];
         let mut deeper = [0u8; LOOKUP_GROUP];
         let mut left = 0;
-
         for (lane, (&address, (hop, node))) in
             addresses.iter().zip(hops.iter_mut().zip(&mut nodes)).enumerate()
         {
