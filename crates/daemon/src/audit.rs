@@ -1,17 +1,22 @@
 //! The audit log: a file beside the store to which entries are only appended, one line of JSON each.
 //!
-//! An entry is on the disk before its request is answered. Entries that come together are written together, and wait for
-//! the disk once. The file is renamed when it is long; the oldest files are removed.
+//! An entry is in the file, and on the disk, before its request is answered. That of an operation is also in the store's
+//! transaction with the changes, so that the request waits for the disk once, and neither is there without the other. Its
+//! line in the file may reach the disk later; then the row in the store is removed. The next daemon appends the entries of
+//! rows that the file lacks. Other entries wait for the file; those that come together wait for the disk once. The file is
+//! renamed when it is long; the oldest files are removed.
 
 use crate::history::{History, HistoryLimits};
-use api::AuditEntry;
+use api::{AuditEntry, Time};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -23,11 +28,20 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_FILE_BYTES: u64 = 8 << 20;
 const KEPT_FILES: u32 = 7;
 
-/// Entries that are written at once.
+/// Requests that wait for the disk at once.
 const MAX_BATCH: usize = 1024;
+
+/// Time after which lines that nobody waits for are on the disk.
+const SYNC_DELAY: Duration = Duration::from_secs(1);
+
+/// Entries that are kept in the store because the file can't be written: they must not fill the disk.
+pub(crate) const MAX_STORED: i64 = 8192;
 
 /// Time after a report that writing fails in which it is not reported again.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The result of a request that succeeded.
+pub(crate) const DONE: &str = "done";
 
 /// Maximum characters of a detail: a request may be long.
 pub(crate) const MAX_DETAIL: usize = 200;
@@ -51,15 +65,103 @@ impl std::error::Error for AuditError {
     }
 }
 
-/// A line for the file, and who waits until it is on the disk.
-type Line = (Vec<u8>, oneshot::Sender<io::Result<()>>);
+/// Waits until an entry is on the disk.
+pub(crate) type Synced = oneshot::Receiver<io::Result<()>>;
+
+/// An entry in the store, and its number there.
+pub(crate) type StoredEntry = (i64, AuditEntry);
+
+/// The entry of a request in progress, which an operation stores with its changes. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingEntry(Arc<Mutex<Pending>>);
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// `None`: the request is not recorded, or its entry was taken.
+    entry: Option<AuditEntry>,
+    /// What the body of the request adds to the detail.
+    detail: String,
+    /// Its number in the store, where it has succeeded.
+    row: Option<i64>,
+}
+
+impl PendingEntry {
+    pub(crate) fn new(entry: AuditEntry) -> Self {
+        Self(Arc::new(Mutex::new(Pending { entry: Some(entry), ..Pending::default() })))
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the object of the request, such as `box/fw`.
+    pub(crate) fn set_object(&self, object: String) {
+        if let Some(entry) = &mut self.pending().entry {
+            entry.object = object;
+        }
+    }
+
+    /// Sets what the body of the request adds to the detail.
+    pub(crate) fn set_detail(&self, detail: String) {
+        self.pending().detail = detail;
+    }
+
+    /// The entry if the request succeeds. `None` if the request is not recorded.
+    fn done(&self) -> Option<AuditEntry> {
+        let pending = self.pending();
+        let mut entry = pending.with_detail(pending.entry.clone()?);
+        (entry.time, entry.result) = (Time::now(), DONE.into());
+        Some(entry)
+    }
+
+    /// Takes the entry with its result, and its number in the store if it is there.
+    pub(crate) fn take(&self, result: Option<String>) -> Option<(AuditEntry, Option<i64>)> {
+        let mut pending = self.pending();
+        let entry = pending.entry.take()?;
+        let mut entry = pending.with_detail(entry);
+        if pending.row.is_none() {
+            entry.time = Time::now();
+        }
+        if let Some(result) = result {
+            entry.result = result;
+        }
+        Some((entry, pending.row))
+    }
+}
+
+impl Pending {
+    fn with_detail(&self, mut entry: AuditEntry) -> AuditEntry {
+        if !self.detail.is_empty() {
+            let separator = if entry.detail.is_empty() { "" } else { ": " };
+            entry.detail = format!("{}{separator}{}", entry.detail, self.detail);
+        }
+        entry
+    }
+}
+
+/// What a transaction of the store changes in its entries of the audit log.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredChange {
+    pub(crate) row: i64,
+    time: Time,
+    /// As JSON.
+    pub(crate) entry: String,
+    /// Entries whose lines in the file are on the disk.
+    pub(crate) removed: Vec<i64>,
+}
 
 /// The audit log.
 #[derive(Debug)]
 pub(crate) struct Audit {
     pub(crate) history: History<AuditEntry>,
-    /// To the thread that writes the file. The lock keeps the lines in the order of their numbers.
-    writer: Option<Mutex<mpsc::Sender<Line>>>,
+    /// The lock keeps the lines in the order of their numbers. `None`: the log is in memory.
+    file: Option<Mutex<LogFile>>,
+    /// To the thread that waits for the disk.
+    syncs: Sender<Unsynced>,
+    /// The number of the last entry in the store.
+    last_row: AtomicI64,
+    /// The entries in the store whose lines in the file are on the disk.
+    synced: Arc<Mutex<Vec<i64>>>,
     /// Whether the last write failed.
     is_failing: AtomicBool,
     /// When it was last reported that writing fails.
@@ -90,10 +192,18 @@ fn entries(path: &Path) -> io::Result<Vec<(u64, AuditEntry)>> {
     Ok(parsed.map(|entry| (entry.sequence, entry)).collect())
 }
 
+/// What tells an entry from others, without its number and result.
+fn key(entry: &AuditEntry) -> impl Ord + use<> {
+    let entry = entry.clone();
+    let who = (entry.time, entry.user, entry.owner, entry.peer);
+    (who, entry.operation, entry.object, entry.detail)
+}
+
 /// The file, and its length.
+#[derive(Debug)]
 struct LogFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     bytes: u64,
 }
 
@@ -105,20 +215,22 @@ impl LogFile {
             // The last line may be incomplete, if the disk was full or the power failed.
             file.write_all(b"\n")?;
         }
-        Ok(Self { path: path.to_path_buf(), file, bytes })
+        Ok(Self { path: path.to_path_buf(), file: Arc::new(file), bytes })
     }
 
-    /// Appends lines, and waits for the disk.
+    /// Appends lines. They may not be on the disk yet.
     fn append(&mut self, text: &[u8]) -> io::Result<()> {
         if self.bytes > MAX_FILE_BYTES {
             self.rotate()?;
         }
-        self.file.write_all(text)?;
+        (&*self.file).write_all(text)?;
         self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.file.sync_data()
+        Ok(())
     }
 
     fn rotate(&mut self) -> io::Result<()> {
+        // Later, only the new file is waited for.
+        self.file.sync_data()?;
         for number in (1..KEPT_FILES).rev() {
             match std::fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -126,71 +238,142 @@ impl LogFile {
             }
         }
         std::fs::rename(&self.path, numbered(&self.path, 1))?;
-        (self.file, self.bytes) = (open(&self.path)?, 0);
+        (self.file, self.bytes) = (Arc::new(open(&self.path)?), 0);
         Ok(())
     }
+}
 
-    /// Writes what arrives until the log is dropped.
-    fn run(mut self, lines: &mpsc::Receiver<Line>) {
-        while let Ok(first) = lines.recv() {
-            let batch: Vec<Line> = std::iter::once(first).chain(lines.try_iter()).take(MAX_BATCH).collect();
-            let text: Vec<u8> = batch.iter().flat_map(|(line, _)| line).copied().collect();
-            let written = self.append(&text);
-            for (_, done) in batch {
-                let result = match &written {
-                    Ok(()) => Ok(()),
-                    Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-                };
-                // Nobody waits for an unanswered request.
-                let _ = done.send(result);
+/// A line that is to be on the disk.
+#[derive(Debug)]
+struct Unsynced {
+    file: Arc<File>,
+    line: SyncedLine,
+}
+
+#[derive(Debug)]
+enum SyncedLine {
+    /// A request waits for it.
+    Awaited(oneshot::Sender<io::Result<()>>),
+    /// Its entry is in the store, with this number.
+    Stored(i64),
+}
+
+/// Waits for the disk until the log is dropped.
+fn sync(lines: &Receiver<Unsynced>, synced: &Mutex<Vec<i64>>) {
+    let mut rows = Vec::new();
+    let mut unsynced: Option<(Arc<File>, Instant)> = None;
+    loop {
+        let first = match &unsynced {
+            None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some((_, due)) => lines.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        let is_due = first.is_err();
+        let has_ended = matches!(first, Err(RecvTimeoutError::Disconnected));
+        let mut waiting = Vec::new();
+        for Unsynced { file, line } in first.into_iter().chain(lines.try_iter()).take(MAX_BATCH) {
+            let due = unsynced.take().map_or_else(|| Instant::now() + SYNC_DELAY, |(_, due)| due);
+            unsynced = Some((file, due));
+            match line {
+                SyncedLine::Awaited(done) => waiting.push(done),
+                SyncedLine::Stored(row) => rows.push(row),
             }
+        }
+        if (is_due || !waiting.is_empty())
+            && let Some((file, _)) = unsynced.take()
+        {
+            let written = file.sync_data();
+            let stored = std::mem::take(&mut rows);
+            if written.is_ok() {
+                synced.lock().unwrap_or_else(PoisonError::into_inner).extend(stored);
+            }
+            for done in waiting {
+                let copy = written.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+                // Nobody waits for an unanswered request.
+                let _ = done.send(copy.copied());
+            }
+        }
+        if has_ended {
+            return;
         }
     }
 }
 
 impl Audit {
-    /// Opens the log at a path, or one in memory.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, AuditError> {
+    /// Opens the log at a path, or one in memory. Entries that are in the store, and not in the file, are appended to it.
+    pub(crate) fn open(path: Option<&Path>, stored: Vec<StoredEntry>) -> Result<Self, AuditError> {
         let limits = HistoryLimits {
             entries: MAX_ENTRIES,
             bytes: MAX_BYTES,
             size_of: |entry: &AuditEntry| size_of::<AuditEntry>() + entry.object.len() + entry.detail.len(),
         };
-        let Some(path) = path else {
-            let history = History::restored(limits, Vec::new(), 0);
-            return Ok(Self {
-                history,
-                writer: None,
-                is_failing: AtomicBool::new(false),
-                reported: Mutex::default(),
-            });
-        };
-        let failed = |cause| AuditError { path: path.to_path_buf(), cause };
-        let mut earlier = entries(&numbered(path, 1)).map_err(failed)?;
-        earlier.extend(entries(path).map_err(failed)?);
-        let surplus = earlier.len().saturating_sub(MAX_ENTRIES);
-        earlier.drain(..surplus);
-        let file = LogFile::open(path).map_err(failed)?;
-        let (sender, lines) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("audit".into());
-        thread.spawn(move || file.run(&lines)).map_err(failed)?;
-        let history = History::restored(limits, earlier, 0);
+        let last_row = stored.iter().map(|(row, _)| *row).max().unwrap_or(0);
+        let (syncs, lines) = channel();
+        let synced = Arc::<Mutex<Vec<i64>>>::default();
+        let (mut earlier, mut opened) = (Vec::new(), None);
+        if let Some(path) = path {
+            let failed = |cause| AuditError { path: path.to_path_buf(), cause };
+            earlier = entries(&numbered(path, 1)).map_err(failed)?;
+            earlier.extend(entries(path).map_err(failed)?);
+            let mut file = LogFile::open(path).map_err(failed)?;
+            // If the disk is full, they stay in the store, and the next daemon tries again.
+            if let Ok(rows) = recover(&mut file, &mut earlier, stored) {
+                *synced.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+            }
+            let surplus = earlier.len().saturating_sub(MAX_ENTRIES);
+            earlier.drain(..surplus);
+            let thread = std::thread::Builder::new().name("audit".into());
+            let own = synced.clone();
+            thread.spawn(move || sync(&lines, &own)).map_err(failed)?;
+            opened = Some(Mutex::new(file));
+        }
         Ok(Self {
-            history,
-            writer: Some(Mutex::new(sender)),
+            history: History::restored(limits, earlier, 0),
+            file: opened,
+            syncs,
+            last_row: AtomicI64::new(last_row),
+            synced,
             is_failing: AtomicBool::new(false),
             reported: Mutex::default(),
         })
     }
 
-    /// Adds an entry, which gets the next number. The result arrives when it is on the disk.
-    pub(crate) fn record(&self, entry: AuditEntry) -> Option<oneshot::Receiver<io::Result<()>>> {
-        let Some(writer) = &self.writer else {
+    /// The change of the store that adds the entry of a request, as one that succeeds. `None` if it is not recorded, or not in a
+    /// file.
+    pub(crate) fn to_store(&self, pending: &PendingEntry) -> Option<StoredChange> {
+        self.file.as_ref()?;
+        let done = pending.done()?;
+        let entry = serde_json::to_string(&done).ok()?;
+        let row = pending.pending().row.unwrap_or_else(|| self.last_row.fetch_add(1, Ordering::Relaxed) + 1);
+        let removed = self.synced.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(StoredChange { row, time: done.time, entry, removed })
+    }
+
+    /// Records that a change of the store is on the disk.
+    pub(crate) fn stored(&self, pending: &PendingEntry, change: &StoredChange) {
+        let mut pending = pending.pending();
+        pending.row = Some(change.row);
+        if let Some(entry) = &mut pending.entry {
+            entry.time = change.time;
+        }
+        self.synced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|row| !change.removed.contains(row));
+    }
+
+    /// Adds an entry, which gets the next number, and has a row in the store or not. If it is not on the disk yet, returns what
+    /// tells when it is.
+    ///
+    /// # Errors
+    ///
+    /// The entry could not be written. Its readers see it.
+    pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
+        let Some(file) = &self.file else {
             self.history.push(|sequence| AuditEntry { sequence, ..entry });
-            return None;
+            return Ok(None);
         };
-        let (done, result) = oneshot::channel();
-        let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_stored = row.is_some() && entry.result == DONE;
         let mut line = Vec::new();
         self.history.push(|sequence| {
             let entry = AuditEntry { sequence, ..entry };
@@ -199,9 +382,18 @@ impl Audit {
             entry
         });
         line.push(b'\n');
+        file.append(&line)?;
         // The thread ends with this log only. If it panicked, the result says so.
-        let _ = writer.send((line, done));
-        Some(result)
+        let tell = |line| drop(self.syncs.send(Unsynced { file: file.file.clone(), line }));
+        if let Some(row) = row {
+            tell(SyncedLine::Stored(row));
+        }
+        if is_stored {
+            return Ok(None);
+        }
+        let (done, result) = oneshot::channel();
+        tell(SyncedLine::Awaited(done));
+        Ok(Some(result))
     }
 
     /// Records whether an entry could be written. Returns true if writing fails since this one and that is to be reported: on a
@@ -219,10 +411,39 @@ impl Audit {
     }
 }
 
+/// Appends to a file the stored entries that it lacks, and to those that were read from it. Returns the numbers of all that are
+/// there.
+fn recover(
+    file: &mut LogFile,
+    there: &mut Vec<(u64, AuditEntry)>,
+    stored: Vec<StoredEntry>,
+) -> io::Result<Vec<i64>> {
+    if stored.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known: BTreeSet<_> = there.iter().map(|(_, entry)| key(entry)).collect();
+    let rows = stored.iter().map(|(row, _)| *row).collect();
+    let (mut lines, mut last) = (Vec::new(), there.last().map_or(0, |(number, _)| *number));
+    let before = there.len();
+    for (_, entry) in stored.into_iter().filter(|(_, entry)| !known.contains(&key(entry))) {
+        last += 1;
+        let entry = AuditEntry { sequence: last, ..entry };
+        serde_json::to_writer(&mut lines, &entry)?;
+        lines.push(b'\n');
+        there.push((last, entry));
+    }
+    let written = file.append(&lines).and_then(|()| file.file.sync_data());
+    if let Err(error) = written {
+        there.truncate(before);
+        return Err(error);
+    }
+    Ok(rows)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::Time;
+    use crate::store::{Store, StoreChange};
     use std::os::unix::fs::PermissionsExt;
 
     fn entry(object: &str) -> AuditEntry {
@@ -251,24 +472,86 @@ mod tests {
         page.entries.into_iter().map(|(number, entry)| (number, entry.object)).collect()
     }
 
+    /// Records an entry, and waits until it is on the disk.
+    fn record(audit: &Audit, entry: AuditEntry) {
+        audit.record(entry, None).unwrap().unwrap().blocking_recv().unwrap().unwrap();
+    }
+
     #[test]
     fn entries_are_on_the_disk_and_continue_after_a_torn_line() {
         let folder = folder("audit");
         let path = folder.join("store.audit");
-        let audit = Audit::open(Some(&path)).unwrap();
-        for object in ["box/a", "box/b"] {
-            audit.record(entry(object)).unwrap().blocking_recv().unwrap().unwrap();
-        }
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
+        ["box/a", "box/b"].into_iter().for_each(|object| record(&audit, entry(object)));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let whole = std::fs::read(&path).unwrap();
         assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 2);
         drop(audit);
         std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
-        let audit = Audit::open(Some(&path)).unwrap();
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
         assert_eq!(kept(&audit), [(1, "box/a".to_string())]);
-        audit.record(entry("box/c")).unwrap().blocking_recv().unwrap().unwrap();
-        let audit = Audit::open(Some(&path)).unwrap();
+        record(&audit, entry("box/c"));
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
         assert_eq!(kept(&audit), [(1, "box/a".to_string()), (2, "box/c".to_string())]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_entry_of_an_operation_is_in_the_store_until_the_file_has_it() {
+        let folder = folder("audit-stored");
+        let path = folder.join("store.audit");
+        let mut store = Store::open(Some(&folder.join("store")), None).unwrap();
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
+        let operate = |audit: &Audit, store: &mut Store, object: &str| {
+            let pending = PendingEntry::new(entry(""));
+            pending.set_object(object.into());
+            pending.set_detail("more".into());
+            let change = audit.to_store(&pending).unwrap();
+            store.apply(&[StoreChange::Audit(change.clone())]).unwrap();
+            audit.stored(&pending, &change);
+            pending
+        };
+        let objects = |store: &Store| {
+            let entries = store.audit_entries().unwrap().into_iter();
+            entries.map(|(row, entry)| (row, entry.object, entry.result)).collect::<Vec<_>>()
+        };
+        let is = |row, object: &str| (row, object.to_string(), DONE.to_string());
+        // One whose line is written, one whose daemon ends before, one that fails after its commit, and one that is not recorded.
+        let (written, row) = operate(&audit, &mut store, "box/a").take(Some(DONE.into())).unwrap();
+        assert!(audit.record(written, row).unwrap().is_none(), "nothing is waited for");
+        let lost = operate(&audit, &mut store, "box/b");
+        let (failed, row) = operate(&audit, &mut store, "box/c").take(Some("internal".into())).unwrap();
+        audit.record(failed, row).unwrap().unwrap().blocking_recv().unwrap().unwrap();
+        assert!(audit.to_store(&PendingEntry::default()).is_none());
+        assert_eq!(objects(&store), [is(1, "box/a"), is(2, "box/b"), is(3, "box/c")]);
+        // The next change removes the two that the file has.
+        operate(&audit, &mut store, "box/d");
+        assert_eq!(objects(&store), [is(2, "box/b"), is(4, "box/d")]);
+        drop((audit, lost));
+        let audit = Audit::open(Some(&path), store.audit_entries().unwrap()).unwrap();
+        let all = ["box/a", "box/c", "box/b", "box/d"];
+        let numbered: Vec<_> = (1..).zip(all.map(str::to_string)).collect();
+        assert_eq!(kept(&audit), numbered);
+        drop(audit);
+        // The file has them now: they are not added twice.
+        let audit = Audit::open(Some(&path), store.audit_entries().unwrap()).unwrap();
+        assert_eq!(kept(&audit), numbered);
+        operate(&audit, &mut store, "box/e");
+        assert_eq!(objects(&store), [is(5, "box/e")]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_line_that_nobody_waits_for_reaches_the_disk() {
+        let folder = folder("audit-later");
+        let audit = Audit::open(Some(&folder.join("store.audit")), Vec::new()).unwrap();
+        let done = AuditEntry { result: DONE.into(), ..entry("box/a") };
+        assert!(audit.record(done, Some(7)).unwrap().is_none());
+        let start = Instant::now();
+        while *audit.synced.lock().unwrap() != [7] {
+            assert!(start.elapsed() < 10 * SYNC_DELAY);
+            std::thread::sleep(Duration::from_millis(5));
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -288,20 +571,20 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_reported_once() {
-        let audit = Audit::open(None).unwrap();
+        let audit = Audit::open(None, Vec::new()).unwrap();
         let start = Instant::now();
         let begun = [(true, 0), (true, 1), (false, 2), (true, 3), (false, 4), (true, 60)];
         let begun =
             begun.map(|(failed, at)| audit.has_begun_to_fail(failed, start + Duration::from_secs(at)));
         assert_eq!(begun, [true, false, false, false, false, true]);
         // A file to which nothing can be written.
-        let file =
-            LogFile { path: "/dev/full".into(), file: open(Path::new("/dev/full")).unwrap(), bytes: 0 };
-        let (sender, lines) = mpsc::channel();
-        let (done, result) = oneshot::channel();
-        sender.send((b"{}\n".to_vec(), done)).unwrap();
-        drop(sender);
-        file.run(&lines);
-        assert_eq!(result.blocking_recv().unwrap().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let full = LogFile {
+            path: "/dev/full".into(),
+            file: Arc::new(open(Path::new("/dev/full")).unwrap()),
+            bytes: 0,
+        };
+        let audit = Audit { file: Some(Mutex::new(full)), ..audit };
+        let refused = audit.record(entry("box/a"), None).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -39,7 +39,8 @@ pub(super) async fn authorize(
     // It is held until the response is sent.
     let memory = memory.for_request(&caller);
     request.extensions_mut().insert(memory.clone());
-    let supervisor = supervisor.for_caller(caller.clone());
+    let entry = record.as_ref().map(Record::entry).unwrap_or_default();
+    let supervisor = supervisor.for_request(caller.clone(), entry);
     let mut refusal = None;
     if caller != Caller::Administrator {
         let subjects = subjects(operation, &path);

@@ -1,5 +1,6 @@
 //! Changes of entries, and the operations that make them.
 
+use crate::audit::StoredChange;
 use super::entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 use api::{BoxName, ConfigurationName, CreateBox, File, RecordedWrite, StackName, Subject, SwitchName};
 use std::fmt;
@@ -102,6 +103,8 @@ pub(crate) enum StoreChange {
     PutUnconfirmed(StoredUnconfirmed),
     /// Records that a stack no longer awaits confirmation.
     RemoveUnconfirmed(StackName),
+    /// Adds an entry of the audit log, and removes those that its file has.
+    Audit(StoredChange),
 }
 
 /// The changes of one operation that has not ended.

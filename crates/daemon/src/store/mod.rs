@@ -1,5 +1,6 @@
 //! The store: definitions on disk, from which a daemon restores its state after a restart.
 
+mod audit;
 mod boxes;
 mod change;
 mod damage;

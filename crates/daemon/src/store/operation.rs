@@ -8,6 +8,7 @@
 //! Only the commit waits for the disk. What is written before it lies in front of it in the write-ahead log, so a power
 //! failure may lose both, but never the commit alone.
 
+use super::audit::change_audit;
 use super::boxes::{insert_box, insert_configuration};
 use super::change::{Action, Interrupted, OperationId, Staged, StoreChange};
 use super::entries::{StoredBox, StoredConfiguration};
@@ -289,6 +290,7 @@ fn make_change(transaction: &Transaction, change: &StoreChange) -> Result<(), St
         StoreChange::RemoveUnconfirmed(name) => {
             transaction.execute("DELETE FROM unconfirmed WHERE name = ?1", [name.as_str()])?;
         }
+        StoreChange::Audit(change) => change_audit(transaction, change)?,
     }
     Ok(())
 }

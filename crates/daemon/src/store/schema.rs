@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-pub(crate) const SCHEMA_VERSION: i64 = 8;
+pub(crate) const SCHEMA_VERSION: i64 = 9;
 
 /// The counter that is 1 while the fabric is drained.
 pub(crate) const DRAINING: &str = "draining";
@@ -100,10 +100,13 @@ const WRITES: &str = "
 /// Added in version 8: images that users gave.
 const IMAGES: &str = "CREATE TABLE images (digest TEXT PRIMARY KEY, contents BLOB NOT NULL);";
 
+/// Added in version 9: entries of the audit log.
+const AUDIT: &str = "CREATE TABLE audit (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);";
+
 /// Undoes [`SET_ASIDE`] and what later versions added, for tests of migrations.
 #[cfg(test)]
 pub(super) const DROP_SET_ASIDE: &str = "
-    DROP TABLE images; DROP TABLE writes; DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
+    DROP TABLE audit; DROP TABLE images; DROP TABLE writes; DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
     DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
     DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
 ";
@@ -257,6 +260,7 @@ impl Store {
                 transaction.execute_batch(EVENTS)?;
                 transaction.execute_batch(WRITES)?;
                 transaction.execute_batch(IMAGES)?;
+                transaction.execute_batch(AUDIT)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
@@ -278,7 +282,10 @@ impl Store {
                 if found < 7 {
                     transaction.execute_batch(WRITES)?;
                 }
-                transaction.execute_batch(IMAGES)?;
+                if found < 8 {
+                    transaction.execute_batch(IMAGES)?;
+                }
+                transaction.execute_batch(AUDIT)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

@@ -10,6 +10,7 @@ use super::managed_box::ManagedBox;
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
 use super::steering_step::SteeringStep;
+use crate::audit::PendingEntry;
 use crate::caller::{Caller, User};
 use crate::error::{AccessError, OperationError};
 use crate::service_error::ServiceError;
@@ -101,7 +102,12 @@ impl Holdings {
 impl Supervisor {
     /// The same daemon for another caller.
     pub fn for_caller(&self, caller: Caller) -> Self {
-        Self(self.0.clone(), caller)
+        self.for_request(caller, PendingEntry::default())
+    }
+
+    /// The same daemon for a request, whose entry of the audit log is stored with the changes of its operation.
+    pub(crate) fn for_request(&self, caller: Caller, entry: PendingEntry) -> Self {
+        Self(self.0.clone(), caller, entry)
     }
 
     /// The same daemon without restrictions, for what it does by itself.

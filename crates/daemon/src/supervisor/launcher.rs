@@ -1,7 +1,6 @@
 //! Watches the launcher: reports that it has ended, gets another one, and has that keep the devices of ports.
 
 use super::state::Supervisor;
-use crate::caller::Caller;
 use crate::fabric::{Devices, FabricLink, LauncherConnection};
 use api::{AddPort, CreateSwitch, EventKind, Subject, SwitchName, with_causes};
 use protocol::fabric::orders;
@@ -41,7 +40,7 @@ impl Supervisor {
             let (mut watch, mut pause) = (Watch::default(), MIN_PAUSE);
             while let Some(state) = Weak::upgrade(&state) {
                 // The supervisor must be able to end meanwhile.
-                let next = Self(state, Caller::Administrator).look_after_launcher(&mut watch);
+                let next = Self::of(state).look_after_launcher(&mut watch);
                 match next {
                     Next::Wait(connection) => {
                         connection.wait();

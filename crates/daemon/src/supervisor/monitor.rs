@@ -4,7 +4,6 @@
 use super::fabric_counter::Counter;
 use super::rate_meter::Used;
 use super::state::Supervisor;
-use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use api::{EventKind, Subject, with_causes};
@@ -110,7 +109,7 @@ impl Supervisor {
             if let Some(state) = state.upgrade()
                 && link.lost(&client)
             {
-                Self(state, Caller::Administrator).replace_lost(&link, why);
+                Self::of(state).replace_lost(&link, why);
             }
         };
         let thread = std::thread::Builder::new().name("fabric".into()).spawn(run);
@@ -188,7 +187,7 @@ impl Supervisor {
             loop {
                 news.wait(due, GATHER_TIME);
                 let Some(state) = Weak::upgrade(&state) else { return };
-                let supervisor = Self(state, Caller::Administrator);
+                let supervisor = Self::of(state);
                 if supervisor.0.is_ending() {
                     return;
                 }

@@ -2,8 +2,8 @@
 //!
 //! An operation claims the objects that it uses, records in the store that it has begun, realises its steps, and commits
 //! them. Each step adds its changes to the operation and says how it is undone. If a step or the commit fails, or if the
-//! thread panics, the steps are undone in reverse order, and the store has not changed. Events that tell of a change are
-//! reported once it is committed.
+//! thread panics, the steps are undone in reverse order, and the store has not changed. The entry of the request in the
+//! audit log is in the same transaction. Events that tell of a change are reported once it is committed.
 
 use super::claims::{Claim, ClaimGuard, Conflict};
 use super::managed_box::ManagedBox;
@@ -86,11 +86,15 @@ impl Operation<'_> {
         let state = &self.supervisor.0;
         let after = std::mem::take(&mut self.after);
         let has_more_steps = !after.is_empty();
+        let entry = state.audit.to_store(&self.supervisor.2);
         let commit = || {
             let mut store = state.store();
             // A stop resets `running` before it stores that the box is stopped.
             for managed in self.started.iter().filter(|managed| !managed.inner().running) {
                 store.add_change(self.id, StoreChange::SetRunning(managed.name.clone(), false));
+            }
+            if let Some(entry) = &entry {
+                store.add_change(self.id, StoreChange::Audit(entry.clone()));
             }
             store.commit(self.id)
         };
@@ -100,6 +104,9 @@ impl Operation<'_> {
             false => self.supervisor.fetch_events_after(commit)?,
         }
         self.is_committed = true;
+        if let Some(entry) = &entry {
+            state.audit.stored(&self.supervisor.2, entry);
+        }
         for act in after {
             act(self.supervisor);
         }

@@ -2,7 +2,6 @@
 //! drained.
 
 use super::state::Supervisor;
-use crate::caller::Caller;
 use crate::store::{StoredInstance, StoredSwitch};
 use api::{BoxName, ChainStatus, EventKind, HandoverPhase, ServiceName, Time};
 use protocol::fabric::SteeringReply;
@@ -76,7 +75,7 @@ impl Supervisor {
             for look in 1u32.. {
                 std::thread::sleep(DRAIN_INTERVAL);
                 let Some(state) = Weak::upgrade(&state) else { return };
-                let supervisor = Self(state, Caller::Administrator);
+                let supervisor = Self::of(state);
                 if supervisor.0.is_ending() {
                     return;
                 }

@@ -11,7 +11,7 @@ use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use super::rebuilds::Rebuilds;
-use crate::audit::{Audit, AuditError};
+use crate::audit::{Audit, AuditError, PendingEntry};
 use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::{FabricLink, Fabrics};
@@ -104,11 +104,12 @@ struct SavedEvents {
 
 /// All boxes and switches as they are defined. Clones share them. What runs is in the fabrics, which go on without.
 ///
-/// A supervisor acts for a [`Caller`]; [`start`](Self::start) makes one for an administrator.
+/// A supervisor acts for a [`Caller`], in a request whose entry of the audit log it stores; [`start`](Self::start) makes one for an
+/// administrator and no request.
 ///
 /// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
-pub struct Supervisor(pub(super) Arc<SupervisorState>, pub(super) Caller);
+pub struct Supervisor(pub(super) Arc<SupervisorState>, pub(super) Caller, pub(super) PendingEntry);
 
 /// The shared state.
 #[derive(Debug)]
@@ -292,6 +293,11 @@ impl Drop for SupervisorState {
 }
 
 impl Supervisor {
+    /// The supervisor with this state, for what the daemon does by itself.
+    pub(super) fn of(state: Arc<SupervisorState>) -> Self {
+        Self(state, Caller::Administrator, PendingEntry::default())
+    }
+
     /// Names the file system in the error of an operation that could not be stored for want of room.
     pub(crate) fn name_file_system(&self, error: OperationError) -> OperationError {
         match (error, &self.0.store_file) {
@@ -329,6 +335,7 @@ impl Supervisor {
         let identity = identity(&mut store)?;
         let draining = store.counter(DRAINING)? > 0;
         let images = ImageTable::new(store.image_digests()?);
+        let audit = Audit::open(settings.store.as_deref().map(audit_path).as_deref(), store.audit_entries()?)?;
         let state = SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
@@ -341,7 +348,7 @@ impl Supervisor {
             fetching: Mutex::default(),
             news,
             journal,
-            audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
+            audit,
             meter: Mutex::default(),
             hops: Mutex::default(),
             load_watch: Mutex::default(),
@@ -363,7 +370,7 @@ impl Supervisor {
             rebuilds: Rebuilds::default(),
             ending: AtomicBool::new(false),
         };
-        let supervisor = Self(Arc::new(state), Caller::Administrator);
+        let supervisor = Self::of(Arc::new(state));
         for damage in damage {
             supervisor.0.note_damage(&damage);
         }

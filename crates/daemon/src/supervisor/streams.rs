@@ -1,6 +1,7 @@
 //! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
+use crate::audit::Synced;
 use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::file_system::FileSystem;
@@ -20,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 /// Bytes per read of a file.
 const READ_SIZE: u64 = 64 << 10;
@@ -286,9 +287,10 @@ impl Supervisor {
         }
     }
 
-    /// Adds an entry to the audit log. The result arrives when it is on the disk.
-    pub(crate) fn record(&self, entry: AuditEntry) -> Option<oneshot::Receiver<io::Result<()>>> {
-        self.0.audit.record(entry)
+    /// Adds an entry to the audit log, with the number of its row in the store if it has one. If it is not on the disk yet,
+    /// returns what tells when it is.
+    pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
+        self.0.audit.record(entry, row)
     }
 
     /// Records whether entries of the audit log can be written. That they can't is reported when it begins.
