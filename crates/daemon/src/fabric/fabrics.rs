@@ -1,7 +1,7 @@
 //! The fabrics of a daemon: one, or one for each owner. Each order goes to the fabric that has its box or switch.
 
 use super::connector::Connector;
-use super::link::{AwaitedAnswer, FabricLink};
+use super::link::{AwaitedAnswer, FabricLink, PendingOrder};
 use super::proxy;
 use super::route::{OrderTarget, Route};
 use crate::error::OperationError;
@@ -200,6 +200,11 @@ impl Fabrics {
     /// Sends an order to the fabric that it concerns, and waits for its answer.
     pub(crate) fn ask<A: Route>(&self, order: A) -> Result<A::Answer, OperationError> {
         self.link(&order.target())?.ask(order)
+    }
+
+    /// Sends an order to the fabric that it concerns, and does not wait for its answer.
+    pub(crate) fn begin<A: Route>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
+        self.link(&order.target())?.begin(order)
     }
 
     /// Sends an order to the fabric that it concerns, if that is possible without waiting.

@@ -111,9 +111,6 @@ impl Supervisor {
             true => None,
             false => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
         };
-        // Meanwhile its sandbox is created. It is started when a check, if there is one, has accepted the configuration.
-        let attached =
-            self.check_attachments(&request).and_then(|()| self.attach_box(&managed, request.start));
         let stored = StoredBox {
             definition: request.clone(),
             stack,
@@ -128,7 +125,12 @@ impl Supervisor {
             swaps: 0,
             text,
         };
-        let staged = attached.and_then(|()| operation.stage_box(stored, configuration, files));
+        // Meanwhile its sandbox is created. It is started when a check, if there is one, has accepted the configuration.
+        let stage = || operation.stage_box(stored, configuration, files);
+        let staged = self
+            .check_attachments(&request)
+            .and_then(|()| self.attach_box_while(&managed, request.start, stage))
+            .flatten();
         checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
         staged?;
         if request.start {
@@ -179,14 +181,27 @@ impl Supervisor {
         })
     }
 
-    /// Defines a box in the fabric, which attaches its ports. `prepare`: it is about to be started.
-    pub(super) fn attach_box(&self, managed: &ManagedBox, prepare: bool) -> Result<(), OperationError> {
+    /// Defines a box in the fabric, which attaches its ports.
+    #[cfg(test)]
+    pub(super) fn attach_box(&self, managed: &ManagedBox) -> Result<(), OperationError> {
+        self.attach_box_while(managed, false, || ())
+    }
+
+    /// Defines a box in the fabric, which attaches its ports, and does something meanwhile. `prepare`: it is about to be started.
+    fn attach_box_while<T>(
+        &self,
+        managed: &ManagedBox,
+        prepare: bool,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<T, OperationError> {
         let definition = managed.inner().definition.clone();
         self.load_image(&*self.fabric_of(&definition.owner)?, definition.image_digest())?;
         let _change = self.0.change();
         managed.inner().ordered = true;
         self.add_proxies(&definition)?;
-        self.0.fabrics.ask(orders::DefineBox { definition, stopped: false, prepare })
+        let defined = self.0.fabrics.begin(orders::DefineBox { definition, stopped: false, prepare })?;
+        let done = meanwhile();
+        defined.wait().map(|()| done)
     }
 
     /// Removes all traces of a box but those in the store.

@@ -500,7 +500,7 @@ mod tests {
         bed.reserve(&new).unwrap();
         bed.replace_fabric(&there);
         assert!(!is_defined(&bed, &new.name));
-        bed.attach_box(&new, false).unwrap();
+        bed.attach_box(&new).unwrap();
         assert!(is_defined(&bed, &new.name));
         bed.kill_fabric();
         until("the next fabric has it too", || is_defined(&bed, &new.name));

@@ -3,20 +3,12 @@
 use super::state::Fabric;
 use crate::boxes::{CreatedBox, ManagedBox, Phase};
 use model::BoxName;
-use std::sync::Arc;
 
 impl Fabric {
-    /// Creates the sandbox of a box that was just defined, in a thread of its own. The start of the box waits for it.
-    pub(crate) fn start_preparing(&self, name: &BoxName) {
+    /// Creates and starts the sandbox of a box that was just defined, without connecting its ports. The start of the box waits
+    /// for it. If it fails, so does the start, which reports it.
+    pub(crate) fn prepare(&self, name: &BoxName) {
         let Ok(managed) = self.0.managed_box(name) else { return };
-        let fabric = self.clone();
-        // Without a thread, the sandbox is created when the box starts.
-        let _ = std::thread::Builder::new().name("prepare".into()).spawn(move || fabric.prepare(&managed));
-    }
-
-    /// Creates and starts the sandbox of a box, without connecting its ports. If that fails, so does the start, which
-    /// reports it.
-    fn prepare(&self, managed: &Arc<ManagedBox>) {
         let _change = managed.change.lock();
         let definition = {
             let inner = managed.inner();

@@ -89,11 +89,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, Ok(()))
         }
         Order::DefineBox(order) => {
-            let defined = fabric.define_box(order.definition.clone(), order.stopped);
-            if order.prepare && defined.is_ok() {
-                fabric.start_preparing(&order.definition.name);
-            }
-            done(&order, defined)
+            done(&order, fabric.define_box(order.definition.clone(), order.stopped))
         }
         Order::DefineBoxes(mut order) => {
             let defined = fabric.define_boxes(std::mem::take(&mut order.boxes));

@@ -3,9 +3,9 @@
 use super::answer::answer;
 use crate::lifecycle::Fabric;
 use crate::limits::{KEPT_ORDER_THREADS, MAX_ORDER_THREADS};
-use model::with_causes;
+use model::{BoxName, with_causes};
 use protocol::fabric::{
-    FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, UnknownToFabric, VERSION,
+    FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Order, Reply, ToFabric, UnknownToFabric, VERSION,
 };
 use protocol::{Channel, Hello, Received};
 use std::io::Write;
@@ -56,6 +56,14 @@ pub(crate) fn report(message: &str) {
     let _ = writeln!(std::io::stderr(), "clickbox fabric: {message}");
 }
 
+/// The box whose sandbox is created when the order has been answered.
+fn to_prepare(order: &Order) -> Option<BoxName> {
+    match order {
+        Order::DefineBox(order) if order.prepare => Some(order.definition.name.clone()),
+        _ => None,
+    }
+}
+
 /// Exchanges the first messages.
 fn greet(fabric: &Fabric, channel: &Channel) -> Result<(), String> {
     let ours = Hello { version: VERSION, store: fabric.store() };
@@ -82,11 +90,17 @@ impl Connection {
             }
             match received {
                 Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
+                    let prepared = to_prepare(&order);
                     let (result, descriptors) = answer(&self.fabric, *order, descriptors);
+                    let prepared = prepared.filter(|_| result.is_ok());
                     let reply = FromFabric::Reply(Reply { number, result });
                     let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
                     if self.channel.send(&reply, &borrowed).is_err() {
                         return None;
+                    }
+                    // The daemon stores the box meanwhile.
+                    if let Some(name) = prepared {
+                        self.fabric.prepare(&name);
                     }
                 }
                 // A daemon of a later version gives an order that this fabric cannot carry out.
