@@ -3,8 +3,8 @@
 mod support;
 
 use api::{
-    Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, File, Install, LogQuery, Restart, Sandbox,
-    Severity,
+    Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, EventKind, EventQuery, File, Install, LogQuery,
+    Restart, Sandbox, Severity,
 };
 use daemon::{OperationError, Supervisor};
 use std::collections::BTreeSet;
@@ -169,6 +169,51 @@ fn a_new_box_finds_the_errors_of_a_check() {
         }
         supervisor.create_box(make(sandbox, "fw", "Idle -> Discard;", &["-"])).unwrap();
         assert_eq!(state(supervisor, "fw"), api::BoxState::Running);
+    });
+}
+
+/// A removal ends a box that is still being installed. It is then neither stored nor attached, and its name is free.
+#[test]
+fn a_box_is_removed_while_it_is_created() {
+    const ATTEMPTS: usize = 20;
+    let slow = "Idle -> Counter -> Discard;".repeat(1000);
+    in_each(|supervisor, sandbox| {
+        let (fw, lan) = (name("fw"), switch("lan"));
+        supervisor.create_switch(CreateSwitch::new(lan.clone())).unwrap();
+        let create = || supervisor.create_box(make(sandbox, "fw", &slow, &["lan"]));
+        create().unwrap();
+        supervisor.remove_box(&fw).unwrap();
+        let is_interrupted = |_| {
+            let created = std::thread::scope(|scope| {
+                let creating = scope.spawn(create);
+                until("it is removed", || supervisor.remove_box(&fw).is_ok() || creating.is_finished());
+                creating.join().unwrap()
+            });
+            // The removal may come just before the box exists, or when it was just created.
+            if created.is_ok() {
+                let _ = supervisor.remove_box(&fw);
+            }
+            assert_eq!(supervisor.show_box(&fw).unwrap_err().code(), ErrorCode::NotFound);
+            assert!(supervisor.show_switch(&lan).unwrap().port_list.is_empty());
+            created.is_err()
+        };
+        assert!((0..ATTEMPTS).any(is_interrupted), "{sandbox:?}: no creation was interrupted");
+        let events = supervisor.event_list(&EventQuery::default());
+        assert!(events.iter().all(|event| event.kind != EventKind::BoxCrashed), "{events:?}");
+        create().unwrap();
+        assert_eq!(state(supervisor, "fw"), api::BoxState::Running);
+    });
+}
+
+/// The error of a box that crashes at its first start says so. There is no box that an event could be about.
+#[test]
+fn a_new_box_that_crashes_is_no_event() {
+    in_each(|supervisor, sandbox| {
+        let large = "Idle -> Queue(100000) -> Discard;".repeat(100);
+        let error = supervisor.create_box(make(sandbox, "fw", &large, &["-"])).unwrap_err();
+        assert!(error.to_string().contains("memory"), "{sandbox:?}: {error}");
+        let events = supervisor.event_list(&EventQuery::default());
+        assert!(events.iter().all(|event| event.kind != EventKind::BoxCrashed), "{events:?}");
     });
 }
 

@@ -112,7 +112,7 @@ impl Supervisor {
         }
         // First, so that a start that is not committed yet is stored as stopped.
         let before = std::mem::replace(&mut managed.inner().running, false);
-        if let Err(error) = self.0.store().apply(&[StoreChange::SetRunning(name.clone(), false)]) {
+        if let Err(error) = self.apply(StoreChange::SetRunning(name.clone(), false)) {
             managed.inner().running = before;
             return Err(error.into());
         }

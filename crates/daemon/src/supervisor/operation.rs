@@ -10,7 +10,7 @@ use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
-use crate::store::{Action, OperationId, StoreChange, StoredBox, StoredConfiguration};
+use crate::store::{Action, OperationId, StoreChange, StoreError, StoredBox, StoredConfiguration};
 use api::Subject;
 use api::{BoxName, EventKind, File};
 use std::fmt;
@@ -143,6 +143,18 @@ impl Supervisor {
         let with_daemon = || std::iter::once(Claim::rely(Subject::Daemon)).chain(claims()).collect();
         let taken = self.0.claims.take(subject, CHANGE_TIMEOUT, &with_daemon);
         taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))
+    }
+
+    /// Makes a change of the store that needs no operation, with the entry of the request in the audit log.
+    pub(super) fn apply(&self, change: StoreChange) -> Result<(), StoreError> {
+        let entry = self.0.audit.to_store(&self.2);
+        let audit = entry.clone().map(StoreChange::Audit);
+        let changes: Vec<StoreChange> = std::iter::once(change).chain(audit).collect();
+        self.0.store().apply(&changes)?;
+        if let Some(entry) = &entry {
+            self.0.audit.stored(&self.2, entry);
+        }
+        Ok(())
     }
 
     /// Runs an operation: all of `steps`, or nothing.

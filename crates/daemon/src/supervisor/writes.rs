@@ -30,7 +30,7 @@ impl Supervisor {
             value: ByteBuf::from(value),
         })?;
         let Some(written) = written else { return Ok(()) };
-        let stored = self.0.store().apply(&[StoreChange::RecordWrite(name.clone(), written)]);
+        let stored = self.apply(StoreChange::RecordWrite(name.clone(), written));
         stored.map_err(|error| {
             self.take_write_back(&managed, &path.configuration);
             error.into()

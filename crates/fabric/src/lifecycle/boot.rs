@@ -6,6 +6,7 @@ use super::writes::RefusedWrites;
 use crate::boxes::{ExitStatus, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box, report};
 use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
+use crate::network::Port;
 use boundary::{CrashCause, Request, SpreadRange};
 use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Size, Time};
 use packet::steering::{DividedRange, Steering};
@@ -130,7 +131,8 @@ impl Fabric {
                 None
             }
             StartMode::Copy(template) => match self.make(managed, definition, Some(&template.snapshot)) {
-                Ok(instance) => {
+                Ok((instance, ports)) => {
+                    self.connect(managed, ports)?;
                     let replies = configurations.iter().zip(&template.replies);
                     let installed =
                         replies.map(|(configuration, reply)| installed(configuration, remarks(reply)));
@@ -153,10 +155,12 @@ impl Fabric {
             },
             StartMode::Install(wanted) => wanted,
         };
-        let instance = self.make(managed, definition, None)?;
+        let (instance, ports) = self.make(managed, definition, None)?;
         let failed = |error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT);
         instance.number_cores(INSTALL_TIMEOUT).map_err(failed)?;
         let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
+        // A box whose configuration is refused exchanges no packet. What it has sent by now waits in its rings.
+        self.connect(managed, ports)?;
         if instance.core_count() > 1 {
             self.spread(managed, &instance)?;
         }
@@ -181,12 +185,19 @@ impl Fabric {
         self.0.switches.ask(move |network| network.steer(&name, &steering))
     }
 
+    /// Connects the ports of a box with what they are attached to.
+    fn connect(&self, managed: &ManagedBox, ports: Vec<Port>) -> Result<(), OperationError> {
+        let name = managed.name.clone();
+        self.0.switches.ask(move |network| network.connect(&name, ports))
+    }
+
+    /// Creates and starts a box. Its ports are not connected.
     fn make(
         &self,
         managed: &Arc<ManagedBox>,
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Arc<Instance>, OperationError> {
+    ) -> Result<(Arc<Instance>, Vec<Port>), OperationError> {
         // It cannot be used for a copy.
         let prepared = self.take_prepared(managed).filter(|_| snapshot.is_none());
         let is_started = prepared.is_some();
@@ -203,8 +214,6 @@ impl Fabric {
         if unwanted {
             instance.discard();
         }
-        let name = managed.name.clone();
-        self.0.switches.ask(move |network| network.connect(&name, made.ports))?;
         if !is_started {
             instance.start()?;
         }
@@ -213,7 +222,7 @@ impl Fabric {
             .exit_events
             .add(managed, &instance)
             .map_err(|error| OperationError::system("watch a box", error))?;
-        Ok(instance)
+        Ok((instance, made.ports))
     }
 
     /// Installs these configurations with the writes to them.

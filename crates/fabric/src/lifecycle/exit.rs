@@ -72,9 +72,13 @@ impl Fabric {
             };
             let message = message + &lost(waiting, held);
             inner.crash = Some(report);
+            // Who ordered the first start is told that it failed. A new box does not exist then.
+            let is_reported = inner.phase == Phase::Booting && inner.started.is_none() && inner.crashes == 0;
             drop(inner);
             managed.note(&message);
-            self.0.note(EventKind::BoxCrashed, &managed.name, message);
+            if !is_reported {
+                self.0.note(EventKind::BoxCrashed, &managed.name, message);
+            }
         } else if end == ExitStatus::Stopped {
             drop(inner);
             managed.note("the box stopped");
