@@ -8,6 +8,7 @@ use api::{
 };
 use daemon::{OperationError, Supervisor};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use support::{handler, name, process, state, switch, until};
 use test_support::{Capability, require};
 
@@ -175,7 +176,8 @@ fn a_new_box_finds_the_errors_of_a_check() {
 /// A removal ends a box that is still being installed. It is then neither stored nor attached, and its name is free.
 #[test]
 fn a_box_is_removed_while_it_is_created() {
-    const ATTEMPTS: usize = 20;
+    const ATTEMPTS: u32 = 40;
+    const STEP: Duration = Duration::from_micros(500);
     let slow = "Idle -> Counter -> Discard;".repeat(1000);
     in_each(|supervisor, sandbox| {
         let (fw, lan) = (name("fw"), switch("lan"));
@@ -183,13 +185,15 @@ fn a_box_is_removed_while_it_is_created() {
         let create = || supervisor.create_box(make(sandbox, "fw", &slow, &["lan"]));
         create().unwrap();
         supervisor.remove_box(&fw).unwrap();
-        let is_interrupted = |_| {
+        let is_interrupted = |attempt| {
             let created = std::thread::scope(|scope| {
                 let creating = scope.spawn(create);
-                until("it is removed", || supervisor.remove_box(&fw).is_ok() || creating.is_finished());
+                until("it exists", || supervisor.show_box(&fw).is_ok() || creating.is_finished());
+                std::thread::sleep(STEP * attempt);
+                let _ = supervisor.remove_box(&fw);
                 creating.join().unwrap()
             });
-            // The removal may come just before the box exists, or when it was just created.
+            // The removal may come before its installation, or when it was just created.
             if created.is_ok() {
                 let _ = supervisor.remove_box(&fw);
             }
@@ -209,8 +213,9 @@ fn a_box_is_removed_while_it_is_created() {
 #[test]
 fn a_new_box_that_crashes_is_no_event() {
     in_each(|supervisor, sandbox| {
-        let large = "Idle -> Queue(100000) -> Discard;".repeat(100);
-        let error = supervisor.create_box(make(sandbox, "fw", &large, &["-"])).unwrap_err();
+        let large = "Idle -> Counter -> Discard;".repeat(4000);
+        let request = CreateBox { memory: api::Size(2 << 20), ..make(sandbox, "fw", &large, &["-"]) };
+        let error = supervisor.create_box(request).unwrap_err();
         assert!(error.to_string().contains("memory"), "{sandbox:?}: {error}");
         let events = supervisor.event_list(&EventQuery::default());
         assert!(events.iter().all(|event| event.kind != EventKind::BoxCrashed), "{events:?}");
