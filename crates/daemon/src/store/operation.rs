@@ -119,6 +119,13 @@ impl Store {
         done
     }
 
+    /// Takes the entry of the audit log out of an operation whose commit has failed.
+    pub(crate) fn withdraw_audit(&mut self, operation: OperationId) {
+        if let Some(staged) = self.staged.get_mut(&operation) {
+            staged.changes.retain(|change| !matches!(change, StoreChange::Audit(_)));
+        }
+    }
+
     /// Makes changes that need no operation, because nothing remains to be done when they are stored.
     pub(crate) fn apply(&mut self, changes: &[StoreChange]) -> Result<(), StoreError> {
         self.make(changes, None)

@@ -86,8 +86,8 @@ impl Operation<'_> {
         let state = &self.supervisor.0;
         let after = std::mem::take(&mut self.after);
         let has_more_steps = !after.is_empty();
-        let entry = state.audit.to_store(&self.supervisor.2);
-        let commit = || {
+        let mut entry = state.audit.to_store(&self.supervisor.2);
+        let mut commit = || {
             let mut store = state.store();
             // A stop resets `running` before it stores that the box is stopped.
             for managed in self.started.iter().filter(|managed| !managed.inner().running) {
@@ -96,7 +96,14 @@ impl Operation<'_> {
             if let Some(entry) = &entry {
                 store.add_change(self.id, StoreChange::Audit(entry.clone()));
             }
-            store.commit(self.id)
+            match store.commit(self.id) {
+                // On a full disk, what makes room has priority.
+                Err(StoreError::Full) if entry.take().is_some() => {
+                    store.withdraw_audit(self.id);
+                    store.commit(self.id)
+                }
+                done => done,
+            }
         };
         // What the fabric did comes before the sentence that it is done. It tells while the disk writes.
         match has_more_steps {
@@ -147,14 +154,16 @@ impl Supervisor {
 
     /// Makes a change of the store that needs no operation, with the entry of the request in the audit log.
     pub(super) fn apply(&self, change: StoreChange) -> Result<(), StoreError> {
-        let entry = self.0.audit.to_store(&self.2);
-        let audit = entry.clone().map(StoreChange::Audit);
-        let changes: Vec<StoreChange> = std::iter::once(change).chain(audit).collect();
-        self.0.store().apply(&changes)?;
-        if let Some(entry) = &entry {
-            self.0.audit.stored(&self.2, entry);
+        let mut store = self.0.store();
+        if let Some(entry) = self.0.audit.to_store(&self.2) {
+            let changes = [change.clone(), StoreChange::Audit(entry.clone())];
+            match store.apply(&changes) {
+                // As above.
+                Err(StoreError::Full) => {}
+                done => return done.map(|()| self.0.audit.stored(&self.2, &entry)),
+            }
         }
-        Ok(())
+        store.apply(&[change])
     }
 
     /// Runs an operation: all of `steps`, or nothing.
