@@ -3,8 +3,8 @@
 mod support;
 
 use api::{
-    Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, EventKind, EventQuery, File, Install, LogQuery,
-    Restart, Sandbox, Severity,
+    Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, EventKind, EventQuery, File, Install,
+    LogQuery, Restart, Sandbox, Severity,
 };
 use daemon::{OperationError, Supervisor};
 use std::collections::BTreeSet;

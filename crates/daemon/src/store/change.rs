@@ -1,7 +1,7 @@
 //! Changes of entries, and the operations that make them.
 
-use crate::audit::StoredChange;
 use super::entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
+use crate::audit::StoredChange;
 use api::{BoxName, ConfigurationName, CreateBox, File, RecordedWrite, StackName, Subject, SwitchName};
 use std::fmt;
 

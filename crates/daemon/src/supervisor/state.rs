@@ -335,7 +335,8 @@ impl Supervisor {
         let identity = identity(&mut store)?;
         let draining = store.counter(DRAINING)? > 0;
         let images = ImageTable::new(store.image_digests()?);
-        let audit = Audit::open(settings.store.as_deref().map(audit_path).as_deref(), store.audit_entries()?)?;
+        let audit =
+            Audit::open(settings.store.as_deref().map(audit_path).as_deref(), store.audit_entries()?)?;
         let state = SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),

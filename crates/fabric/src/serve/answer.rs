@@ -88,9 +88,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             fabric.forget_image(&order.image);
             done(&order, Ok(()))
         }
-        Order::DefineBox(order) => {
-            done(&order, fabric.define_box(order.definition.clone(), order.stopped))
-        }
+        Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
         Order::DefineBoxes(mut order) => {
             let defined = fabric.define_boxes(std::mem::take(&mut order.boxes));
             let failure =
