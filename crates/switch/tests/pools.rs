@@ -571,11 +571,7 @@ fn through_a_chain(seed: u64, is_captured: bool) -> (Outcome, u64) {
     let service =
         |(number, instances)| ServicePlan { number, instances, destinations: Vec::new(), translation: None };
     let chain = ChainPlan { number: 0, services: vec![0, 1, 2], from: Some(from), to, both_ways: false };
-    let plan = ChainsPlan {
-        services: (0..).zip(services).map(service).collect(),
-        chains: vec![chain],
-        ..Default::default()
-    };
+    let plan = ChainsPlan { services: (0..).zip(services).map(service).collect(), chains: vec![chain] };
     switch.switch().forward_mut().set_chains(&plan);
     // The same for both: a flow is as long as a run of frames.
     let drawn = move |number: u32| Random::new(seed ^ u64::from(number)).next();
