@@ -68,7 +68,7 @@ impl RouterState {
         let before = parts.before.clone();
         let mut state = RouterState::assemble(graph, parts, hookup).await;
         if let Some(names) = before {
-            let found = Predecessors::find(&state, names).await;
+            let found = Predecessors::find(&state.nodes, &state.order, names).await;
             state.predecessors = RefCell::new(Some(found));
         }
         state.configure(&mut problems, in_steps).await;

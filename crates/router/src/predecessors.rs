@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use click_lang::steps::pause_every;
 
-use crate::state::RouterState;
+use crate::node::Node;
 use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// Which elements have one of the same name in the configuration before. They are found while that one still runs.
@@ -19,19 +19,23 @@ pub(crate) struct Predecessors {
 }
 
 impl Predecessors {
-    /// Finds the predecessors of the elements of `state` among those with these names, in steps.
-    pub(crate) async fn find(state: &RouterState, names: Rc<BTreeMap<String, usize>>) -> Predecessors {
+    /// Finds the predecessors of new elements, which are initialised in this order, among those with these names, in steps.
+    pub(crate) async fn find(
+        nodes: &[Node],
+        order: &[usize],
+        names: Rc<BTreeMap<String, usize>>,
+    ) -> Predecessors {
         let mut pairs = Vec::new();
-        for (done, &index) in state.order.iter().enumerate() {
+        for (done, &index) in order.iter().enumerate() {
             pause_every(ELEMENTS_A_STEP, done).await;
-            let before = state.nodes.get(index).and_then(|node| names.get(&node.element.name));
+            let before = nodes.get(index).and_then(|node| names.get(&node.element.name));
             pairs.extend(before.map(|before| (index, *before)));
         }
         Predecessors { names, pairs }
     }
 
-    /// Whether they are elements of `state`. They are not if another configuration was installed after they were found.
-    pub(crate) fn are_in(&self, state: &RouterState) -> bool {
-        Rc::ptr_eq(&self.names, &state.by_name)
+    /// Whether they were found among these names. They were not if another configuration was installed since.
+    pub(crate) fn are_in(&self, names: &Rc<BTreeMap<String, usize>>) -> bool {
+        Rc::ptr_eq(&self.names, names)
     }
 }

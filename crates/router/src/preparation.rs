@@ -4,8 +4,6 @@ use core::future::Future;
 
 use click_lang::steps::Steps;
 
-use crate::state::RouterState;
-
 /// A preparation in steps.
 pub(crate) struct Preparation<T> {
     steps: Steps<T>,
@@ -20,13 +18,13 @@ impl<T> Preparation<T> {
         Preparation { steps: Steps::new(computation), is_long: false, result: None }
     }
 
-    /// Continues for at most [`WRITE_STEP`](element::WRITE_STEP). Returns the result when it is done. If that took several calls,
-    /// one that does nothing else returns it: what its caller does with the result takes time too.
-    pub(crate) fn go_on(&mut self, state: &RouterState) -> Option<T> {
+    /// Continues as long as `run` does. Returns the result when it is done. If that took several calls, one that does nothing else
+    /// returns it: what its caller does with the result takes time too.
+    pub(crate) fn go_on(&mut self, run: impl FnOnce(&mut Steps<T>) -> Option<T>) -> Option<T> {
         if self.result.is_some() {
             return self.result.take();
         }
-        let result = state.for_a_step(|| self.steps.step());
+        let result = run(&mut self.steps);
         if self.is_long {
             self.result = result;
             return None;

@@ -68,7 +68,7 @@ impl RouterState {
     pub(crate) fn continue_to_prepare(&self) -> Option<Result<(), HandlerError>> {
         // It is taken out meanwhile, because the last step calls elements.
         let mut preparation = self.preparation.take()?;
-        let rest = match preparation.go_on(self) {
+        let rest = match preparation.go_on(|steps| self.for_a_step(|| steps.step())) {
             None => preparation,
             Some(Err(error)) => return Some(Err(error)),
             Some(Ok(created)) => match created.initialize() {
@@ -92,8 +92,9 @@ impl RouterState {
     /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
         self.resources.driver.set_count(old.resources.driver.count().max(1));
-        let found = self.predecessors.take().filter(|found| found.are_in(old));
-        let found = found.unwrap_or_else(|| complete(Predecessors::find(self, old.by_name.clone())));
+        let found = self.predecessors.take().filter(|found| found.are_in(&old.by_name));
+        let found = found
+            .unwrap_or_else(|| complete(Predecessors::find(&self.nodes, &self.order, old.by_name.clone())));
         let mut outputs = self.take_outputs();
         for (index, before) in found.pairs {
             let (Some(node), Some(before)) = (self.nodes.get(index), old.nodes.get(before)) else { continue };
@@ -194,10 +195,11 @@ impl Router {
             let gone = "another configuration was installed meanwhile: install this one again";
             return Some(Err(Vec::from([error(None, gone.to_string())])));
         }
-        let (state, problems) = match swap.preparation.go_on(&self.state)? {
-            Ok(created) => created,
-            Err(problems) => return Some(Err(problems)),
-        };
+        let (state, problems) =
+            match swap.preparation.go_on(|steps| self.state.for_a_step(|| steps.step()))? {
+                Ok(created) => created,
+                Err(problems) => return Some(Err(problems)),
+            };
         self.state.resources.clock.refresh();
         match state.start(problems) {
             Ok((successor, warnings)) => Some(Ok((Successor(successor), warnings))),

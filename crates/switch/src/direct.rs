@@ -5,22 +5,11 @@
 //! next one. The first packet that differs, and those after it, are received as any others.
 
 use crate::forward::Forward;
-use crate::plan::ForwardingPlan;
 use crate::port::PortId;
 use crate::runner::{SwitchRunner, running_slot};
 use crate::switch::HEADER;
 use boundary::DirectPacket;
 use std::time::Instant;
-
-/// The port that all packets of a batch went to with tags, if there is one.
-pub(crate) fn only_function(plan: &ForwardingPlan, packets: usize) -> Option<PortId> {
-    match plan.ports() {
-        [only] if !plan.floods() && plan.tags().len() == packets && plan.frames(*only).len() == packets => {
-            Some(*only)
-        }
-        _ => None,
-    }
-}
 
 impl<F: Forward> SwitchRunner<F> {
     /// Moves packets of a function to the one that its last batch went to. Returns their number, and whether there are others.

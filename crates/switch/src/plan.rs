@@ -38,6 +38,16 @@ impl ForwardingPlan {
         &self.tags
     }
 
+    /// The port of a function that all frames of a batch go to, if there is one.
+    pub(crate) fn only_function(&self, frames: usize) -> Option<PortId> {
+        match self.ports() {
+            [only] if !self.floods && [self.tags.len(), self.frames(*only).len()] == [frames; 2] => {
+                Some(*only)
+            }
+            _ => None,
+        }
+    }
+
     /// Indices of the frames that are given to [`Switch::perform`](crate::Switch::perform), in this order.
     pub fn performed(&self) -> &[u32] {
         &self.performed

@@ -3,7 +3,6 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::direct::only_function;
 use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
@@ -453,7 +452,7 @@ impl<F: Forward> SwitchRunner<F> {
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
             if leaves_unread {
-                source.direct_to = only_function(&self.plan, taken);
+                source.direct_to = self.plan.only_function(taken);
             }
         } else {
             // The port went down after it had sent frames, from which addresses were learned.

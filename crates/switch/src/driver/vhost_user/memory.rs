@@ -6,7 +6,6 @@
 
 use super::error::VhostUserError;
 use super::messages::RegionPlace;
-use super::ring::MAX_HEADER;
 use crate::driver::kernel::check;
 use crate::driver::peer_memory::PeerMapping;
 use boundary::{Mapped, SharedMemory};
@@ -21,6 +20,9 @@ const MAX_MEMORY: u64 = 256 << 30;
 
 /// Bytes of an ordinary page.
 const PAGE: u64 = 4096;
+
+/// Bytes of the longest header before a frame.
+pub(super) const MAX_HEADER: usize = 12;
 
 /// A region: a range of guest addresses, and the memory behind it.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! index of the one is that of the other between two calls. It publishes the index once a call.
 
 use super::error::VhostUserError;
-use super::memory::{Descriptor, GuestMemory, RingPart};
+use super::memory::{Descriptor, GuestMemory, MAX_HEADER, RingPart};
 use super::messages::RingPlace;
 use super::offloads::{OffloadFeatures, OffloadHeader, Offloads};
 use crate::batch::{Batch, MAX_FRAME};
@@ -33,8 +33,6 @@ const DESCRIPTOR_SIZE: u32 = 16;
 /// The flag of each list by which its writer says that it wants no notifications.
 const QUIET: u16 = 1;
 
-/// Bytes of the longest header before a frame.
-pub(super) const MAX_HEADER: usize = 12;
 /// How far ahead frames are fetched from memory.
 const AHEAD: u16 = 8;
 

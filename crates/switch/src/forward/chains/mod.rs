@@ -14,6 +14,7 @@ mod sums;
 mod table;
 mod translator;
 mod version;
+mod way;
 
 pub use counters::{ChainBooks, HopCounters};
 pub(crate) use identity::Identity;

@@ -7,32 +7,13 @@ use super::flow_records::Assignment;
 use super::identity::Identity;
 use super::table::{Chains, Role, Step};
 use super::version::End;
+use super::way::Way;
 use crate::batch::{FrameMark, UnreadFrame};
 use crate::forward::PortKey;
 use boundary::{Answer, DirectPacket};
 
 /// Frames ahead whose records are prefetched.
 const AHEAD: usize = 8;
-
-/// From where to where packets go, and how many did.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    /// What their records have in common.
-    assignment: Assignment,
-    /// The hop that they come from, and the direction in which they were sent there.
-    hop: u8,
-    was_reverse: bool,
-    reverse: bool,
-    /// The next hop and its service; none if they leave the chain.
-    next: Option<(u8, u16)>,
-    to: PortKey,
-    /// The flow of which a packet is timed at the hop that they come from.
-    timed: Option<u32>,
-    /// The record of the first packet.
-    first: u32,
-    packets: u64,
-    bytes: u64,
-}
 
 impl Chains {
     /// Decides where frames go that a function passes on along their chains.
@@ -53,7 +34,7 @@ impl Chains {
             let identity = Identity::from_tag(frame.tag);
             if let (Some(way), Some(identity)) = (&mut way, identity)
                 && way.timed != Some(identity.record)
-                && way.has(self, identity)
+                && way.has(&self.records, identity)
             {
                 way.packets += 1;
                 way.bytes += u64::from(frame.length);
@@ -92,7 +73,7 @@ impl Chains {
                 self.prefetch(mark(coming));
             }
             let identity = Identity::from_tag(packet.tag);
-            let Some(identity) = identity.filter(|identity| way.has(self, *identity)) else { break };
+            let Some(identity) = identity.filter(|identity| way.has(&self.records, *identity)) else { break };
             if way.timed == Some(identity.record)
                 && let Some(version) = self.versions.get_mut(way.assignment.version)
             {
@@ -183,22 +164,5 @@ impl Chains {
         if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
             instance.packets += packets;
         }
-    }
-}
-
-impl Way {
-    /// Whether a packet goes this way.
-    #[inline(always)]
-    fn has(&self, chains: &Chains, identity: Identity) -> bool {
-        identity.hop == self.hop
-            && identity.reverse == self.was_reverse
-            && chains.records.is_assigned(identity.record, identity.check, &self.assignment)
-    }
-
-    /// The tag of a packet that goes this way.
-    #[inline(always)]
-    fn tag(&self, identity: Identity) -> u64 {
-        let next = self.next.map(|(hop, _)| Identity { hop, reverse: self.reverse, ..identity });
-        next.map_or(0, Identity::to_tag)
     }
 }
