@@ -19,7 +19,9 @@ mod platform;
 mod process;
 
 pub use entry::Boot;
-pub use exit::{cycles, end_turn, idle, prepare_idle, region, ring_host, ring_mailbox, stop, yield_before_idle};
+pub use exit::{
+    cycles, end_turn, idle, prepare_idle, region, ring_host, ring_mailbox, stop, yield_before_idle,
+};
 pub use fault::on_crash;
 pub use heap::heap_use;
 pub use platform::GuestPlatform;

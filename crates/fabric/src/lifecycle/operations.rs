@@ -146,8 +146,12 @@ impl Fabric {
             if inner.removed {
                 return Err(OperationError::NoBox(name.clone()));
             }
-            if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
-                return Err(state(&managed, inner.phase, "stop or restart it"));
+            match inner.phase {
+                Phase::Suspended => return Err(state(&managed, inner.phase, "resume, stop or restart it")),
+                Phase::Running | Phase::Booting => {
+                    return Err(state(&managed, inner.phase, "stop or restart it"));
+                }
+                _ => {}
             }
             inner.unwanted = false;
             inner.crashes = 0;
