@@ -34,10 +34,16 @@ impl IdleBackoff {
         Self { long: tsc_hz / LEAVING, rounds: 0, since: 0, yields: 0, worth: 1 }
     }
 
-    /// Starts over: there was work.
+    /// Starts over: the box may not sleep now.
     #[inline]
     pub fn reset(&mut self) {
         self.rounds = 0;
+    }
+
+    /// Starts over: there was work.
+    #[inline]
+    pub fn found_work(&mut self) {
+        self.reset();
         if self.yields > 0 {
             self.yields = 0;
             self.worth = (2 * self.worth).min(MAX_YIELDS);
@@ -63,15 +69,18 @@ impl IdleBackoff {
     /// Returns whether a box that should sleep should let others run first, and look for work again. `packets`: how many it moved
     /// since it last did that or slept.
     pub fn should_yield(&mut self, packets: u64) -> bool {
-        if (packets >= BUSY || self.worth > 1) && self.yields < self.worth {
-            self.yields += 1;
-            return true;
-        }
+        let should = (packets >= BUSY || self.worth > 1) && self.yields < self.worth;
+        self.yields += u32::from(should);
+        should
+    }
+
+    /// Starts over: the box sleeps now.
+    pub fn sleeps(&mut self) {
+        self.reset();
         if self.yields > 0 {
             self.yields = 0;
             self.worth = (self.worth / 2).max(1);
         }
-        false
     }
 }
 
@@ -83,19 +92,28 @@ mod tests {
     #[test]
     fn yielding_is_worth_what_it_found() {
         let mut backoff = IdleBackoff::new(2_000_000_000);
-        let yields =
-            |backoff: &mut IdleBackoff, packets| (0..).find(|_| !backoff.should_yield(packets)).unwrap();
+        let yields = |backoff: &mut IdleBackoff, packets| {
+            let count = (0..).find(|_| !backoff.should_yield(packets)).unwrap();
+            backoff.sleeps();
+            count
+        };
         assert_eq!([0, 32, 99, 31].map(|packets| yields(&mut backoff, packets)), [0, 1, 1, 0]);
         for _ in 0..2 {
             assert!(backoff.should_yield(32));
-            backoff.reset();
+            backoff.found_work();
         }
-        // Work that comes while the box sleeps says nothing.
+        // Work that comes while the box sleeps says nothing, and no more does a request.
+        backoff.found_work();
+        assert!(backoff.should_yield(0));
         backoff.reset();
+        backoff.sleeps();
+        assert_eq!(backoff.worth, 2);
+        assert!(backoff.should_yield(0));
+        backoff.found_work();
         assert_eq!([(); 4].map(|()| yields(&mut backoff, 0)), [4, 2, 0, 0]);
         for _ in 0..9 {
             assert!(backoff.should_yield(32));
-            backoff.reset();
+            backoff.found_work();
         }
         assert_eq!([(); 5].map(|()| yields(&mut backoff, 32)), [16, 8, 4, 2, 1]);
     }

@@ -160,8 +160,8 @@ pub(crate) struct Audit {
     syncs: Sender<Unsynced>,
     /// The number of the last entry in the store.
     last_row: AtomicI64,
-    /// The entries in the store whose lines in the file are on the disk.
-    synced: Arc<Mutex<Vec<i64>>>,
+    /// What the thread did for entries that nobody waits for.
+    unawaited: Arc<Mutex<Unawaited>>,
     /// Whether the last write failed.
     is_failing: AtomicBool,
     /// When it was last reported that writing fails.
@@ -205,17 +205,15 @@ struct LogFile {
     path: PathBuf,
     file: Arc<File>,
     bytes: u64,
+    /// Whether the last line may be incomplete, because the disk was full or the power failed.
+    is_torn: bool,
 }
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
-        let mut file = open(path)?;
+        let file = open(path)?;
         let bytes = file.metadata()?.len();
-        if bytes > 0 {
-            // The last line may be incomplete, if the disk was full or the power failed.
-            file.write_all(b"\n")?;
-        }
-        Ok(Self { path: path.to_path_buf(), file: Arc::new(file), bytes })
+        Ok(Self { path: path.to_path_buf(), file: Arc::new(file), bytes, is_torn: bytes > 0 })
     }
 
     /// Appends lines. They may not be on the disk yet.
@@ -223,7 +221,14 @@ impl LogFile {
         if self.bytes > MAX_FILE_BYTES {
             self.rotate()?;
         }
+        // Lines are not continued: both would be lost.
+        if self.is_torn && !text.is_empty() {
+            (&*self.file).write_all(b"\n")?;
+            self.bytes = self.bytes.saturating_add(1);
+        }
+        self.is_torn = true;
         (&*self.file).write_all(text)?;
+        self.is_torn = false;
         self.bytes = self.bytes.saturating_add(text.len() as u64);
         Ok(())
     }
@@ -238,7 +243,7 @@ impl LogFile {
             }
         }
         std::fs::rename(&self.path, numbered(&self.path, 1))?;
-        (self.file, self.bytes) = (Arc::new(open(&self.path)?), 0);
+        (self.file, self.bytes, self.is_torn) = (Arc::new(open(&self.path)?), 0, false);
         Ok(())
     }
 }
@@ -258,8 +263,21 @@ enum SyncedLine {
     Stored(i64),
 }
 
+/// Entries in the store whose lines are written to the file.
+#[derive(Debug, Default)]
+struct Unawaited {
+    /// Those whose lines are on the disk.
+    synced: Vec<i64>,
+    /// Why the last ones did not get there, until somebody is told.
+    failed: Option<io::Error>,
+}
+
+fn lock(unawaited: &Mutex<Unawaited>) -> MutexGuard<'_, Unawaited> {
+    unawaited.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Waits for the disk until the log is dropped.
-fn sync(lines: &Receiver<Unsynced>, synced: &Mutex<Vec<i64>>) {
+fn sync(lines: &Receiver<Unsynced>, unawaited: &Mutex<Unawaited>) {
     let mut rows = Vec::new();
     let mut unsynced: Option<(Arc<File>, Instant)> = None;
     loop {
@@ -283,13 +301,16 @@ fn sync(lines: &Receiver<Unsynced>, synced: &Mutex<Vec<i64>>) {
         {
             let written = file.sync_data();
             let stored = std::mem::take(&mut rows);
-            if written.is_ok() {
-                synced.lock().unwrap_or_else(PoisonError::into_inner).extend(stored);
+            let copy =
+                || written.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+            match copy() {
+                Ok(()) => lock(unawaited).synced.extend(stored),
+                Err(_) if stored.is_empty() => {}
+                Err(error) => lock(unawaited).failed = Some(error),
             }
             for done in waiting {
-                let copy = written.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
                 // Nobody waits for an unanswered request.
-                let _ = done.send(copy.copied());
+                let _ = done.send(copy());
             }
         }
         if has_ended {
@@ -308,7 +329,7 @@ impl Audit {
         };
         let last_row = stored.iter().map(|(row, _)| *row).max().unwrap_or(0);
         let (syncs, lines) = channel();
-        let synced = Arc::<Mutex<Vec<i64>>>::default();
+        let unawaited = Arc::<Mutex<Unawaited>>::default();
         let (mut earlier, mut opened) = (Vec::new(), None);
         if let Some(path) = path {
             let failed = |cause| AuditError { path: path.to_path_buf(), cause };
@@ -316,13 +337,14 @@ impl Audit {
             earlier.extend(entries(path).map_err(failed)?);
             let mut file = LogFile::open(path).map_err(failed)?;
             // If the disk is full, they stay in the store, and the next daemon tries again.
-            if let Ok(rows) = recover(&mut file, &mut earlier, stored) {
-                *synced.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+            match recover(&mut file, &mut earlier, stored) {
+                Ok(rows) => lock(&unawaited).synced = rows,
+                Err(error) => lock(&unawaited).failed = Some(error),
             }
             let surplus = earlier.len().saturating_sub(MAX_ENTRIES);
             earlier.drain(..surplus);
             let thread = std::thread::Builder::new().name("audit".into());
-            let own = synced.clone();
+            let own = unawaited.clone();
             thread.spawn(move || sync(&lines, &own)).map_err(failed)?;
             opened = Some(Mutex::new(file));
         }
@@ -331,7 +353,7 @@ impl Audit {
             file: opened,
             syncs,
             last_row: AtomicI64::new(last_row),
-            synced,
+            unawaited,
             is_failing: AtomicBool::new(false),
             reported: Mutex::default(),
         })
@@ -344,7 +366,7 @@ impl Audit {
         let done = pending.done()?;
         let entry = serde_json::to_string(&done).ok()?;
         let row = pending.pending().row.unwrap_or_else(|| self.last_row.fetch_add(1, Ordering::Relaxed) + 1);
-        let removed = self.synced.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let removed = lock(&self.unawaited).synced.clone();
         Some(StoredChange { row, time: done.time, entry, removed })
     }
 
@@ -355,10 +377,7 @@ impl Audit {
         if let Some(entry) = &mut pending.entry {
             entry.time = change.time;
         }
-        self.synced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|row| !change.removed.contains(row));
+        lock(&self.unawaited).synced.retain(|row| !change.removed.contains(row));
     }
 
     /// Adds an entry, which gets the next number, and has a row in the store or not. If it is not on the disk yet, returns what
@@ -366,7 +385,7 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// The entry could not be written. Its readers see it.
+    /// The entry, or one before it that nobody waited for, could not be written. Its readers see it.
     pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
         let Some(file) = &self.file else {
             self.history.push(|sequence| AuditEntry { sequence, ..entry });
@@ -389,7 +408,7 @@ impl Audit {
             tell(SyncedLine::Stored(row));
         }
         if is_stored {
-            return Ok(None);
+            return lock(&self.unawaited).failed.take().map_or(Ok(None), Err);
         }
         let (done, result) = oneshot::channel();
         tell(SyncedLine::Awaited(done));
@@ -424,7 +443,6 @@ fn recover(
     let known: BTreeSet<_> = there.iter().map(|(_, entry)| key(entry)).collect();
     let rows = stored.iter().map(|(row, _)| *row).collect();
     let (mut lines, mut last) = (Vec::new(), there.last().map_or(0, |(number, _)| *number));
-    let before = there.len();
     for (_, entry) in stored.into_iter().filter(|(_, entry)| !known.contains(&key(entry))) {
         last += 1;
         let entry = AuditEntry { sequence: last, ..entry };
@@ -433,11 +451,7 @@ fn recover(
         there.push((last, entry));
     }
     let written = file.append(&lines).and_then(|()| file.file.sync_data());
-    if let Err(error) = written {
-        there.truncate(before);
-        return Err(error);
-    }
-    Ok(rows)
+    written.map(|()| rows)
 }
 
 #[cfg(test)]
@@ -541,6 +555,41 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// A line that could be written in part only takes no other one with it.
+    #[test]
+    fn a_torn_line_is_not_continued() {
+        let folder = folder("audit-torn");
+        let path = folder.join("store.audit");
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
+        record(&audit, entry("box/a"));
+        {
+            let mut file = audit.file.as_ref().unwrap().lock().unwrap();
+            (&*file.file).write_all(b"{\"sequence\":2,").unwrap();
+            file.is_torn = true;
+        }
+        record(&audit, entry("box/c"));
+        record(&audit, entry("box/d"));
+        drop(audit);
+        let audit = Audit::open(Some(&path), Vec::new()).unwrap();
+        assert_eq!(
+            kept(&audit).into_iter().map(|(_, object)| object).collect::<Vec<_>>(),
+            ["box/a", "box/c", "box/d"]
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A failure that nobody waited for is told with the next entry, once.
+    #[test]
+    fn a_failure_that_nobody_waited_for_is_told() {
+        let folder = folder("audit-failed");
+        let audit = Audit::open(Some(&folder.join("store.audit")), Vec::new()).unwrap();
+        lock(&audit.unawaited).failed = Some(io::Error::other("no disk"));
+        let done = || AuditEntry { result: DONE.into(), ..entry("box/a") };
+        assert_eq!(audit.record(done(), Some(1)).unwrap_err().to_string(), "no disk");
+        assert!(audit.record(done(), Some(2)).unwrap().is_none());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn a_line_that_nobody_waits_for_reaches_the_disk() {
         let folder = folder("audit-later");
@@ -548,7 +597,7 @@ mod tests {
         let done = AuditEntry { result: DONE.into(), ..entry("box/a") };
         assert!(audit.record(done, Some(7)).unwrap().is_none());
         let start = Instant::now();
-        while *audit.synced.lock().unwrap() != [7] {
+        while lock(&audit.unawaited).synced != [7] {
             assert!(start.elapsed() < 10 * SYNC_DELAY);
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -582,6 +631,7 @@ mod tests {
             path: "/dev/full".into(),
             file: Arc::new(open(Path::new("/dev/full")).unwrap()),
             bytes: 0,
+            is_torn: false,
         };
         let audit = Audit { file: Some(Mutex::new(full)), ..audit };
         let refused = audit.record(entry("box/a"), None).unwrap_err();

@@ -162,7 +162,11 @@ impl Engine {
             self.context.quota.begin();
             platform.end_turn();
         }
-        if worked || served || self.status.is_polling() {
+        if worked {
+            self.backoff.found_work();
+            return Ok(false);
+        }
+        if served || self.status.is_polling() {
             self.backoff.reset();
             return Ok(false);
         }
@@ -173,6 +177,7 @@ impl Engine {
             self.context.quota.begin();
             return Ok(false);
         }
+        self.backoff.sleeps();
         self.idle()?;
         Ok(true)
     }

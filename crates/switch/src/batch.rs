@@ -29,6 +29,8 @@ pub struct Batch {
     /// Whether frames that a function passes on are left unread.
     leaves_unread: bool,
     capacity: usize,
+    /// Frames that take room and are not in the batch.
+    elsewhere: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,13 +93,23 @@ impl Batch {
         let bytes = vec![0; capacity * (MAX_FRAME + HEAD)];
         let (entries, replaced) = (Vec::with_capacity(capacity), Vec::new());
         let (is_tagged, leaves_unread) = (false, false);
-        Self { bytes, filled: 0, entries, source: None, replaced, is_tagged, leaves_unread, capacity }
+        Self {
+            bytes,
+            filled: 0,
+            entries,
+            source: None,
+            replaced,
+            is_tagged,
+            leaves_unread,
+            capacity,
+            elsewhere: 0,
+        }
     }
 
     /// The number of frames that can still be added.
     #[inline]
     pub fn room(&self) -> usize {
-        self.capacity - self.entries.len()
+        self.capacity.saturating_sub(self.elsewhere + self.entries.len())
     }
 
     /// The number of frames in the batch.
@@ -110,8 +122,14 @@ impl Batch {
         self.entries.is_empty()
     }
 
+    /// Leaves room for fewer frames until the batch is cleared: these are not in it, but belong to the same visit.
+    pub(crate) fn count_elsewhere(&mut self, frames: usize) {
+        self.elsewhere = frames;
+    }
+
     /// Removes all frames.
     pub fn clear(&mut self) {
+        self.elsewhere = 0;
         self.entries.clear();
         self.replaced.clear();
         self.filled = 0;

@@ -14,6 +14,13 @@ use std::time::Instant;
 impl<F: Forward> SwitchRunner<F> {
     /// Moves packets of a function to the one that its last batch went to. Returns their number, and whether there are others.
     pub(crate) fn pass_direct(&mut self, port: PortId, clock: &mut Instant) -> (usize, bool) {
+        let passed = self.list_and_pass(port, clock);
+        // It holds the pool.
+        self.direct.clear();
+        passed
+    }
+
+    fn list_and_pass(&mut self, port: PortId, clock: &mut Instant) -> (usize, bool) {
         let now = self.time(*clock);
         let Self { switch, slots, direct, .. } = self;
         let Some(source) = running_slot(slots, port) else { return (0, true) };

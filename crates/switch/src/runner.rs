@@ -416,6 +416,7 @@ impl<F: Forward> SwitchRunner<F> {
                 return packets;
             }
             moved = packets;
+            self.batch.count_elsewhere(moved);
         }
         let Some(source) = running_slot(&mut self.slots, port) else { return moved };
         self.batch.leave_unread(leaves_unread);

@@ -88,7 +88,9 @@ impl Program {
                 used = 0;
                 boot::end_turn();
             }
-            if moved > 0 || served || self.command == Command::Busy || self.status.is_polling() {
+            if moved > 0 {
+                backoff.found_work();
+            } else if served || self.command == Command::Busy || self.status.is_polling() {
                 backoff.reset();
             } else if backoff.should_idle(start, self.status.uncontended_until()) {
                 if backoff.should_yield(u64::from(used)) && boot::yield_before_idle() {
@@ -96,6 +98,7 @@ impl Program {
                     continue;
                 }
                 used = 0;
+                backoff.sleeps();
                 if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
                     boot::end_turn();
                 } else {

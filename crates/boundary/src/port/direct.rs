@@ -90,7 +90,7 @@ impl<Owner> HostPort<Owner> {
         let count = self.from_box.available(CAPACITY)?.min(CAPACITY);
         batch.seen = count as usize;
         for distance in 0..count {
-            let Some(descriptor) = self.from_box.peek_ahead(distance) else { break };
+            let Some(descriptor) = self.from_box.look_ahead(distance) else { break };
             let is_own = self.pool.range(descriptor).is_ok() && owners.owns(*member, descriptor.buffer);
             let tag = tags.get(descriptor.buffer);
             if descriptor.meta != Answer::Next.to_meta() || !is_own || tag == 0 {

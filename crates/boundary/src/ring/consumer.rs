@@ -79,6 +79,13 @@ impl<M: SharedMemory> Consumer<M> {
             .then(|| Descriptor::from_bits(self.memory.load_u64(slot_offset(slot), Relaxed)))
     }
 
+    /// The descriptor `distance` slots after the next one. The producer may change the slot before it is taken: this copy is to be
+    /// checked and used, and [`exchange`](Self::exchange) then takes the slot, whatever is in it.
+    #[inline(always)]
+    pub fn look_ahead(&self, distance: u32) -> Option<Descriptor> {
+        self.peek_ahead(distance)
+    }
+
     /// Replaces the buffer in a slot whose descriptor was taken at this [`position`](Self::position). Must be called
     /// before [`release`](Self::release).
     #[inline(always)]

@@ -110,7 +110,8 @@ impl Record {
         };
         let Some((entry, row)) = self.entry.take(Some(result)) else { return };
         let written = match self.supervisor.record(entry, row) {
-            Ok(None) => Ok(()),
+            // It is in the store: that says nothing of the file.
+            Ok(None) => return,
             Ok(Some(synced)) => {
                 let lost = || std::io::Error::other("its thread has ended");
                 synced.await.unwrap_or_else(|_| Err(lost()))

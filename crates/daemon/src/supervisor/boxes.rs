@@ -62,6 +62,9 @@ pub(super) fn refuse_instance(managed: &ManagedBox) -> Result<(), OperationError
     }
 }
 
+/// Bytes of files of a new box that are stored while the fabric defines it: other changes wait meanwhile.
+const STORED_MEANWHILE: usize = 64 << 10;
+
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, mut request: CreateBox) -> Result<BoxDetail, OperationError> {
@@ -125,12 +128,18 @@ impl Supervisor {
             swaps: 0,
             text,
         };
-        // Meanwhile its sandbox is created. It is started when a check, if there is one, has accepted the configuration.
+        let is_large = files.iter().map(|file| file.contents.0.len()).sum::<usize>() > STORED_MEANWHILE;
         let stage = || operation.stage_box(stored, configuration, files);
-        let staged = self
-            .check_attachments(&request)
-            .and_then(|()| self.attach_box_while(&managed, request.start, stage))
-            .flatten();
+        let attachable = self.check_attachments(&request);
+        // Its sandbox is created meanwhile. It is started when a check, if there is one, has accepted the configuration.
+        let staged = match is_large {
+            true => attachable
+                .and_then(|()| stage())
+                .and_then(|()| self.attach_box_while(&managed, request.start, || ())),
+            false => {
+                attachable.and_then(|()| self.attach_box_while(&managed, request.start, stage)).flatten()
+            }
+        };
         checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
         staged?;
         if request.start {

@@ -72,8 +72,9 @@ impl Fabric {
             };
             let message = message + &lost(waiting, held);
             inner.crash = Some(report);
-            // Who ordered the first start is told that it failed. A new box does not exist then.
-            let is_reported = inner.phase == Phase::Booting && inner.started.is_none() && inner.crashes == 0;
+            // A box that was to start when it was created does not exist then: who created it is told why.
+            let is_first = inner.started.is_none() && inner.crashes == 0;
+            let is_reported = inner.phase == Phase::Booting && inner.definition.start && is_first;
             drop(inner);
             managed.note(&message);
             if !is_reported {

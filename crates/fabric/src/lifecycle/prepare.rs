@@ -3,13 +3,15 @@
 use super::state::Fabric;
 use crate::boxes::{CreatedBox, ManagedBox, Phase};
 use model::BoxName;
+use std::time::Duration;
 
 impl Fabric {
     /// Creates and starts the sandbox of a box that was just defined, without connecting its ports. The start of the box waits
     /// for it. If it fails, so does the start, which reports it.
     pub(crate) fn prepare(&self, name: &BoxName) {
         let Ok(managed) = self.0.managed_box(name) else { return };
-        let _change = managed.change.lock();
+        // Whoever has it may be starting the box already.
+        let Ok(_change) = managed.change.lock_within(Duration::ZERO) else { return };
         let definition = {
             let inner = managed.inner();
             if inner.removed || inner.unwanted || inner.phase != Phase::Created || self.0.is_ending() {

@@ -40,7 +40,8 @@ impl<T> Numbered<T> {
 
     /// All values, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
-        (0..).zip(&self.0).filter_map(|(number, value)| Some((number, value.as_ref()?)))
+        let values = self.0.iter().enumerate();
+        values.filter_map(|(number, value)| Some((u16::try_from(number).ok()?, value.as_ref()?)))
     }
 
     /// All values, in the order of their numbers.
