@@ -100,6 +100,7 @@ impl Router {
         loop {
             self.switch_if_prepared();
             if !self.state.resources.driver.is_running() && !self.driver_continues() {
+                while self.free_removed() {}
                 return RunEnd::Stopped;
             }
             if self.state.resources.environment.is_interrupted() {

@@ -23,10 +23,12 @@ impl Router {
     /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
         self.switch_if_prepared();
+        // Also when nothing else runs any more.
+        let removed = self.free_removed();
         if !self.state.resources.driver.is_running() && !self.starting(Self::driver_continues) {
-            return Turn { worked: false, next: None, stopped: true };
+            return Turn { worked: removed, next: None, stopped: true };
         }
-        let tasks = self.run_tasks() | self.free_removed();
+        let tasks = self.run_tasks() | removed;
         let timers = self.starting(Self::run_timers);
         self.state.has_run_timers.set(true);
         let descriptors = self.poll_descriptors();
