@@ -31,7 +31,7 @@ const KEPT_FILES: u32 = 7;
 /// Requests that wait for the disk at once.
 const MAX_BATCH: usize = 1024;
 
-/// Time after which lines that nobody waits for are on the disk.
+/// Time after which lines without a waiting request are on the disk.
 const SYNC_DELAY: Duration = Duration::from_secs(1);
 
 /// Entries that are kept in the store because the file can't be written: they must not fill the disk.
@@ -160,7 +160,7 @@ pub(crate) struct Audit {
     syncs: Sender<Unsynced>,
     /// The number of the last entry in the store.
     last_row: AtomicI64,
-    /// What the thread did for entries that nobody waits for.
+    /// What the thread did for entries without a waiting request.
     unawaited: Arc<Mutex<Unawaited>>,
     /// Whether the last write failed.
     is_failing: AtomicBool,
@@ -385,7 +385,7 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// The entry, or one before it that nobody waited for, could not be written. Its readers see it.
+    /// The entry, or an earlier one without a waiting request, could not be written. Its readers see it.
     pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
         let Some(file) = &self.file else {
             self.history.push(|sequence| AuditEntry { sequence, ..entry });
@@ -578,7 +578,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A failure that nobody waited for is told with the next entry, once.
+    /// A failure without a waiting request is told with the next entry, once.
     #[test]
     fn a_failure_that_nobody_waited_for_is_told() {
         let folder = folder("audit-failed");

@@ -10,7 +10,7 @@ impl Fabric {
     /// for it. If it fails, so does the start, which reports it.
     pub(crate) fn prepare(&self, name: &BoxName) {
         let Ok(managed) = self.0.managed_box(name) else { return };
-        // Whoever has it may be starting the box already.
+        // The thread that has it may be starting the box already.
         let Ok(_change) = managed.change.lock_within(Duration::ZERO) else { return };
         let definition = {
             let inner = managed.inner();
