@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// The error numbers of Linux that occur here.
 const NOT_FOUND: i32 = 2;
@@ -75,6 +77,10 @@ fn check_listener(protocol: SocketProtocol, other_protocol: SocketProtocol) {
     assert_eq!(refusal(listen(&mut client)), (Step::ListenSocket, IN_USE));
     // A server that has died left its socket.
     drop(other);
+    // Processes that other tests start hold a copy until they execute their program.
+    while UnixStream::connect(&path).is_ok() {
+        thread::sleep(Duration::from_millis(1));
+    }
     let socket = listen(&mut client).expect("a socket");
     let metadata = fs::metadata(&path).expect("the socket");
     assert!(metadata.file_type().is_socket());
