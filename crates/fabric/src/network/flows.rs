@@ -85,15 +85,19 @@ fn seconds(count: Option<u32>) -> Option<Duration> {
 }
 
 impl Network {
-    /// Gives a port of a steering switch the key of its name.
+    /// Gives a port of a steering switch the key of its name, and the number of the tunnel that it is.
     pub(super) fn name_port(&mut self, switch: &SwitchName, name: &PortName) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
-        let Some(id) = record.ports.get(name).map(|entry| entry.id) else { return Ok(()) };
+        let Some(entry) = record.ports.get(name) else { return Ok(()) };
+        let (id, tunnel) = (entry.id, entry.definition.driver.tunnel().map(|tunnel| u32::from(tunnel.vni)));
         let Ok(mut all) = all_steering(switch, runner) else { return Ok(()) };
         let named =
             port_key(record, name).map(|key| all.iter_mut().all(|steering| steering.set_port_key(id, key)));
         match named {
             Ok(true) => {
+                if let Some(tunnel) = tunnel {
+                    all.iter_mut().for_each(|steering| steering.set_tunnel(id, tunnel.into()));
+                }
                 prepare_faces(record, runner);
                 Ok(())
             }

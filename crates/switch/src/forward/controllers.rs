@@ -67,14 +67,14 @@ pub struct ControllerPacket {
 
 impl ControllerPacket {
     /// A frame that no entry matches.
-    pub(super) fn of_miss(in_port: Option<u32>, frame: &[u8]) -> Self {
+    pub(super) fn of_miss(in_port: Option<u32>, tunnel: u64, frame: &[u8]) -> Self {
         Self {
             reason: PacketReason::TableMiss,
             table: 0,
             cookie: u64::MAX,
             in_port,
             metadata: 0,
-            tunnel: 0,
+            tunnel,
             max_length: None,
             frame: frame.to_vec(),
         }

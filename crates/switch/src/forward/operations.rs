@@ -6,7 +6,7 @@ use super::controllers::{
     ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending, PendingOperations,
 };
 use super::flow::PortKey;
-use super::ingress::{self, ingress_of, service_of};
+use super::ingress::{self, Tunnels, service_of};
 use super::learning::LearningBridge;
 use super::steering::{Steering, address};
 use crate::port::PortId;
@@ -105,7 +105,7 @@ impl Outputs<'_> {
     /// Sends a frame into a chain, or to an instance of a service.
     fn steer(&mut self, output: Output, frame: &[u8]) {
         let Origin { number, lookups, .. } = self.origin;
-        let tuple = Key::extract(frame, &ingress_of(number)).0.flow_tuple(frame, self.flow_seed);
+        let tuple = Key::extract(frame, &Tunnels::default().ingress(number)).0.flow_tuple(frame, self.flow_seed);
         let flow = (&tuple, lookups);
         let step = match output {
             Output::Chain(chain) => {
@@ -210,7 +210,7 @@ impl Steering {
             Origin { port: key.and_then(|key| self.port(key)), number: in_port, ..Origin::default() };
         let mut buffer = FrameBuffer::default();
         buffer.set(frame);
-        let ingress = ingress_of(in_port);
+        let ingress = self.tunnels.ingress(in_port);
         for part in steps.split_inclusive(|step| *step == PacketOutStep::Table) {
             let operations = part.iter().filter_map(|step| match step {
                 PacketOutStep::Perform(action) => Some(Operation::Action(*action)),
@@ -258,7 +258,8 @@ impl Steering {
                     match self.controllers.is_standalone() {
                         true => self.run_normal(&key, buffer, origin, now, outcome),
                         false if self.controllers.gets_misses => {
-                            let packet = ControllerPacket::of_miss(origin.number, buffer.frame());
+                            let tunnel = self.tunnels.of(origin.number);
+                            let packet = ControllerPacket::of_miss(origin.number, tunnel, buffer.frame());
                             self.controllers.queue(packet, outcome);
                         }
                         false => outcome.lose(Reason::FLOW_MISS),
@@ -266,7 +267,7 @@ impl Steering {
                 }
                 return;
             }
-            key = Key::extract(buffer.frame(), &ingress_of(origin.number)).0;
+            key = Key::extract(buffer.frame(), &self.tunnels.ingress(origin.number)).0;
             let Some(next) = self.pipeline.resume(id, &key) else { return };
             let length = buffer.frame().len() as u64;
             self.pipeline.count(next, 1, length, Duration::from_nanos(now));
@@ -313,7 +314,7 @@ impl Steering {
             groups: Vec::new(),
             has_outcome: false,
         };
-        let mut state = OutputState::default();
+        let mut state = OutputState { tunnel: self.tunnels.of(origin.number), ..OutputState::default() };
         let done = perform(operations, buffer, &mut state, &mut outputs);
         let ports = outputs.ports;
         let is_up = |port: u32| {

@@ -11,7 +11,7 @@ use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending, PendingOperations};
 use super::flow::{Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
-use super::ingress::{ingress_of, number};
+use super::ingress::{Tunnels, number};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
 use crate::huge_pages;
@@ -93,6 +93,8 @@ pub struct Steering {
     pub(super) ports: Vec<Option<PortId>>,
     /// The key of each port.
     pub(super) keys: Vec<Option<PortKey>>,
+    /// The tunnels that ports are.
+    pub(super) tunnels: Tunnels,
     /// The entries, groups and meters of controllers, and what waits for them.
     pub(super) controllers: Controllers,
     /// Frames of this batch that operations are to be performed on, or that wait, with their places in it.
@@ -135,6 +137,7 @@ impl Steering {
             deadlines: BTreeSet::new(),
             ports: Vec::new(),
             keys: Vec::new(),
+            tunnels: Tunnels::default(),
             controllers: Controllers::default(),
             pending: VecDeque::new(),
             chains: Chains::new(chained_flows),
@@ -170,10 +173,18 @@ impl Steering {
         true
     }
 
+    /// Gives a port with a key the number of the tunnel that it is: flow entries can match it.
+    pub fn set_tunnel(&mut self, port: PortId, tunnel: u64) {
+        if let Some(key) = self.key(port) {
+            self.tunnels.set(key, Some(tunnel));
+        }
+    }
+
     fn forget_port_key(&mut self, port: PortId) {
         let key = self.keys.get_mut(usize::from(port.0)).and_then(Option::take);
         if let Some(key) = key {
             self.chains.set_port_up(key, false);
+            self.tunnels.set(key, None);
         }
         if let Some(place) = key.and_then(|key| self.ports.get_mut(usize::from(key.0))) {
             *place = None;
@@ -544,7 +555,7 @@ impl Forward for Steering {
         let time = Duration::from_nanos(now);
         let key = self.key(from);
         let role = key.and_then(|key| self.chains.role(key));
-        let ingress = ingress_of(number(key, role));
+        let ingress = self.tunnels.ingress(number(key, role));
         let earlier = self.pending.len();
         let count = match role {
             Some(role) => self.follow_chains(role, heads, &ingress, now, decisions),
