@@ -143,18 +143,14 @@ impl<D: Driver> Driver for CapturedDriver<D> {
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        if !self.captures.is_active() {
-            return self.driver.send(batch, frames);
-        }
-        let step = if self.driver.skips_frames() { 1 } else { frames.len().max(1) };
-        let mut sum = Sent::default();
-        for frames in frames.chunks(step) {
-            let sent = self.driver.send(batch, frames)?;
+        let sent = self.driver.send(batch, frames)?;
+        if self.captures.is_active() {
+            let skipped = self.driver.take_skipped();
+            let passed = frames.iter().filter(|number| !skipped.contains(number));
             let count = usize::try_from(sent.frames).unwrap_or(usize::MAX);
-            self.captures.record(batch, frames.iter().take(count).map(|number| *number as usize));
-            sum += sent;
+            self.captures.record(batch, passed.take(count).map(|number| *number as usize));
         }
-        Ok(sum)
+        Ok(sent)
     }
 
     fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
@@ -200,8 +196,8 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         !self.captures.is_active() && self.driver.accepts_split()
     }
 
-    fn skips_frames(&self) -> bool {
-        self.driver.skips_frames()
+    fn take_skipped(&mut self) -> Vec<u32> {
+        self.driver.take_skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
@@ -309,8 +305,9 @@ mod tests {
         )
     }
 
-    /// Has no room for frames of an odd length.
-    struct Even;
+    /// Does not send frames of an odd length. These are the skipped ones.
+    #[derive(Default)]
+    struct Even(Vec<u32>);
 
     impl Driver for Even {
         fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
@@ -318,19 +315,21 @@ mod tests {
         }
 
         fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-            let lengths = frames.iter().map(|number| batch.frame(*number as usize).unwrap().len() as u64);
-            let sent: Vec<u64> = lengths.filter(|length| length % 2 == 0).collect();
-            Ok(Sent { frames: sent.len() as u64, bytes: sent.iter().sum(), ..Sent::default() })
+            let length = |number: &u32| batch.frame(*number as usize).unwrap().len() as u64;
+            let (sent, skipped): (Vec<u32>, _) = frames.iter().partition(|number| length(number) % 2 == 0);
+            self.0 = skipped;
+            let bytes = sent.iter().map(length).sum();
+            Ok(Sent { frames: sent.len() as u64, bytes, ..Sent::default() })
         }
 
-        fn skips_frames(&self) -> bool {
-            true
+        fn take_skipped(&mut self) -> Vec<u32> {
+            std::mem::take(&mut self.0)
         }
     }
 
     #[test]
     fn frames_that_were_skipped_are_not_captured() {
-        let mut port = CapturedDriver { driver: Even, captures: Captures::default() };
+        let mut port = CapturedDriver { driver: Even::default(), captures: Captures::default() };
         let (sink, receiver, _, _) = queue();
         port.captures.add(Capture::new(sink, None, 100));
         let mut decoder = Decoder::new();
@@ -341,10 +340,11 @@ mod tests {
         }
         let sent = port.send(&batch, &[0, 1, 2, 3]).unwrap();
         assert_eq!((sent.frames, sent.bytes), (2, 126));
+        decoder.feed(&receiver.recv().unwrap());
         for length in [62, 64] {
-            decoder.feed(&receiver.recv().unwrap());
             assert_eq!(decoder.record().unwrap().unwrap().bytes.len(), length);
         }
+        assert_eq!(decoder.record(), Ok(None));
     }
 
     #[test]

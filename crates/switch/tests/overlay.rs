@@ -519,6 +519,37 @@ fn tunnels_with_one_udp_port_are_separate() {
     }
 }
 
+/// Frames that are too long, by the tunnel's MTU or by what the kernel says when it gets them, are named, and those behind
+/// them are sent: a capture shows what was sent.
+#[test]
+fn frames_that_are_too_long_are_skipped() {
+    let [local, remote] = ADDRESSES[0];
+    let Some(far) = connected() else { return };
+    let (here, there) = (tunnel(VXLAN, ends(local, remote), 7), tunnel(VXLAN, ends(remote, local), 7));
+    let (mut port, _reserved) = open(&here, None);
+    let (mut other, _also_reserved) = far.run(|| open(&there, None));
+    // The frame may be 1,464 bytes long: 1,450 and a header. From then on, an MTU of 1,350.
+    for (change, lengths, skipped) in [
+        ("link set near up", [60, 1465, 1464, 61], vec![1]),
+        ("link set near mtu 1400", [62, 1464, 1365, 1364], vec![1, 2]),
+    ] {
+        assert!(ip(change));
+        let frames: Vec<_> = (0..).zip(lengths).map(|(number, length)| frame(number, length)).collect();
+        let mut batch = Batch::new(4);
+        assert!(frames.iter().all(|frame| batch.push(frame)));
+        let sent = port.send(&batch, &[0, 1, 2, 3]).unwrap();
+        let expected: Vec<_> = (0..)
+            .zip(frames)
+            .filter(|(number, _)| !skipped.contains(number))
+            .map(|(_, frame)| frame)
+            .collect();
+        let counts = (expected.len() as u64, skipped.len() as u64);
+        assert_eq!((sent.frames, sent.too_big), counts, "{change}");
+        assert_eq!(port.take_skipped(), skipped);
+        assert_eq!(receive(&mut other, expected.len()), expected);
+    }
+}
+
 fn name(kind: Encapsulation) -> &'static str {
     if kind == VXLAN { "vxlan" } else { "geneve" }
 }

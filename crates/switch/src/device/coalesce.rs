@@ -45,6 +45,8 @@ pub(crate) struct Coalescer {
     headers: Vec<[u8; HEADER + MAX_HEADERS]>,
     /// UDP datagrams are not joined, because the other side does not take them.
     leaves_datagrams: bool,
+    /// The frames of the last call that were not sent.
+    skipped: Vec<u32>,
 }
 
 /// Frames that are sent as one.
@@ -234,14 +236,33 @@ impl Coalescer {
         std::iter::once(front.unwrap_or(&[0; HEADER])).chain(payloads)
     }
 
+    /// Notes that the first `count` groups from `from` on were not sent.
+    pub(crate) fn skip(&mut self, from: usize, count: usize, frames: &[u32]) {
+        let Self { groups, next, skipped, .. } = self;
+        for group in groups.iter().skip(from).take(count) {
+            let places = members(next, group);
+            skipped.extend(places.filter_map(|place| frames.get(place as usize)));
+        }
+    }
+
+    /// Takes the numbers of the frames that were not sent.
+    pub(crate) fn take_skipped(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// Forgets the last call.
+    pub(crate) fn forget(&mut self) {
+        self.clear(0);
+    }
+
     /// The places of the frames of a group.
     fn members(&self, group: &Group) -> impl Iterator<Item = u32> {
-        let next = |place: &u32| self.next.get(*place as usize).copied();
-        std::iter::successors(Some(group.first), next).take(group.frames as usize)
+        members(&self.next, group)
     }
 
     fn clear(&mut self, frames: usize) {
         self.groups.clear();
+        self.skipped.clear();
         self.headers.clear();
         self.open.clear();
         self.next.clear();
@@ -456,6 +477,12 @@ fn is_correct(frame: &[u8], layout: &Layout) -> bool {
     let never = if layout.is_udp { 0 } else { 0xffff };
     let pseudo = gso::pseudo(ip, is_ip6, protocol, segment.len() as u16);
     is_ip_correct && number(segment, checksum) != never && pseudo.bytes(segment).finish() == 0
+}
+
+/// The places of the frames of a group, from the next place of each.
+fn members(next: &[u32], group: &Group) -> impl Iterator<Item = u32> {
+    let following = |place: &u32| next.get(*place as usize).copied();
+    std::iter::successors(Some(group.first), following).take(group.frames as usize)
 }
 
 fn frame_at<'a>(batch: &'a Batch, frames: &[u32], place: u32) -> &'a [u8] {

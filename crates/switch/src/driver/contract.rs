@@ -115,10 +115,10 @@ impl Refused {
 /// The frames that a driver sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The number of frames sent: the first of the given frames, without those that were too big, unless the driver
-    /// [skips](Driver::skips_frames) others. For the rest there was no room, or the device is down.
+    /// The number of frames sent: the first of the given frames, without those that the driver
+    /// [skipped](Driver::take_skipped). For the rest there was no room, or the device is down.
     pub frames: u64,
-    /// Frames that were dropped because they are longer than the MTU of the path.
+    /// Frames that were dropped because they are longer than the MTU of the device or the path.
     pub too_big: u64,
     /// Bytes of the sent frames.
     pub bytes: u64,
@@ -184,10 +184,10 @@ pub trait Driver: Send {
         false
     }
 
-    /// Whether [`send`](Self::send) skips a frame for which there is no room, and sends later ones. A capture then has each
-    /// frame sent by itself, to know which ones were.
-    fn skips_frames(&self) -> bool {
-        false
+    /// Takes the numbers of frames that the last [`send`](Self::send) did not send, in any order: all those that are before a
+    /// frame that it sent. A capture asks for them.
+    fn take_skipped(&mut self) -> Vec<u32> {
+        Vec::new()
     }
 
     /// Prepares for sleep: from now on the descriptor or the runner's wake event reports new frames. Returns false if
@@ -307,8 +307,8 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).accepts_split()
     }
 
-    fn skips_frames(&self) -> bool {
-        (**self).skips_frames()
+    fn take_skipped(&mut self) -> Vec<u32> {
+        (**self).take_skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

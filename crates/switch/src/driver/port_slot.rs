@@ -104,8 +104,8 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
         self.lock().as_ref().is_none_or(Driver::accepts_split)
     }
 
-    fn skips_frames(&self) -> bool {
-        self.lock().as_ref().is_some_and(Driver::skips_frames)
+    fn take_skipped(&mut self) -> Vec<u32> {
+        self.lock().as_mut().map_or_else(Vec::new, Driver::take_skipped)
     }
 
     fn is_crowded(&mut self) -> bool {

@@ -23,6 +23,8 @@ pub(super) struct SpreadPort<Owner> {
     accepted: Vec<u64>,
     /// Where each frame goes.
     destinations: Vec<Destination>,
+    /// The frames of the last call that were not sent.
+    skipped: Vec<u32>,
 }
 
 impl<Owner> SpreadPort<Owner> {
@@ -31,7 +33,16 @@ impl<Owner> SpreadPort<Owner> {
         let lists = cores.iter().map(|_| Vec::new()).collect();
         let steering = Steering::new(count);
         let accepted = vec![0; cores.len()];
-        Self { cores, steering, turn: 0, last: 0, lists, accepted, destinations: Vec::new() }
+        Self {
+            cores,
+            steering,
+            turn: 0,
+            last: 0,
+            lists,
+            accepted,
+            destinations: Vec::new(),
+            skipped: Vec::new(),
+        }
     }
 
     pub(super) fn into_cores(self) -> Vec<BoxPort<Owner>> {
@@ -95,6 +106,7 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
 
     /// Counts a frame that goes to all cores once, as sent if each of them had room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.skipped.clear();
         if let Some(only) = self.only() {
             return only.send(batch, frames);
         }
@@ -125,6 +137,8 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
             if is_sent {
                 sent.frames += 1;
                 sent.bytes += batch.frame(*number as usize).map_or(0, <[u8]>::len) as u64;
+            } else {
+                self.skipped.push(*number);
             }
         }
         Ok(sent)
@@ -156,8 +170,8 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
     }
 
     /// A core without room does not keep the others from their frames.
-    fn skips_frames(&self) -> bool {
-        self.cores.len() > 1
+    fn take_skipped(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.skipped)
     }
 
     #[inline]

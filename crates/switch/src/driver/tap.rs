@@ -256,7 +256,12 @@ impl Driver for Tap {
             sent.bytes += bytes;
             next += 1;
         }
+        coalescer.skip(next, usize::MAX, frames);
         Ok(sent)
+    }
+
+    fn take_skipped(&mut self) -> Vec<u32> {
+        self.coalescer.take_skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

@@ -49,11 +49,14 @@ pub struct OverlayPort {
     answers: VecDeque<Vec<u8>>,
     /// Changed copies of frames to send: TCP packets that announce a segment size.
     changed: Vec<u8>,
+    /// The frames of the last call that were too long.
+    skipped: Vec<u32>,
 }
 
 /// A frame to send.
 #[derive(Debug)]
 struct Ready {
+    number: u32,
     place: Place,
     source_port: u16,
     congestion: u8,
@@ -62,7 +65,7 @@ struct Ready {
 /// Where a frame to send lies.
 #[derive(Debug)]
 enum Place {
-    Batch(u32),
+    Batch,
     Changed(Range<usize>),
 }
 
@@ -95,6 +98,7 @@ impl OverlayPort {
             limit: AnswerLimit::default(),
             answers: VecDeque::new(),
             changed: Vec::with_capacity(BATCH * MAX_FRAME),
+            skipped: Vec::new(),
         })
     }
 
@@ -185,7 +189,7 @@ impl OverlayPort {
         let changed = std::mem::take(&mut self.changed);
         let packet = |ready: &Ready| {
             let frame = match &ready.place {
-                Place::Batch(number) => batch.frame(*number as usize),
+                Place::Batch => batch.frame(ready.number as usize),
                 Place::Changed(range) => changed.get(range.clone()),
             };
             let headers = frame.map(|frame| self.headers(frame, ready.source_port));
@@ -204,6 +208,8 @@ impl OverlayPort {
                 }
                 Ok(Step::TooBig) => {
                     sent.too_big += 1;
+                    let at = group.len().saturating_sub(left.len());
+                    self.skipped.extend(group.get(at).map(|ready| ready.number));
                     self.refuse(first.frame, now);
                     1
                 }
@@ -280,6 +286,7 @@ impl Driver for OverlayPort {
         let mut sent = Sent::default();
         let now = self.start.elapsed();
         self.mtu.expire(now);
+        self.skipped.clear();
         let mut group = Vec::with_capacity(BATCH.min(frames.len()));
         for numbers in frames.chunks(BATCH) {
             let mtu = self.mtu.get();
@@ -287,6 +294,7 @@ impl Driver for OverlayPort {
                 let Some(frame) = batch.frame(*number as usize) else { continue };
                 if frame.len() > usize::from(mtu) + ETHERNET {
                     sent.too_big += 1;
+                    self.skipped.push(*number);
                     self.refuse(frame, now);
                     continue;
                 }
@@ -294,12 +302,12 @@ impl Driver for OverlayPort {
                 let congestion = inner.map_or(0, |inner| inner.congestion(frame));
                 let announced = inner.and_then(|inner| Some((inner, inner.announced_size(frame)?.1)));
                 let place = match announced {
-                    None => Place::Batch(*number),
+                    None => Place::Batch,
                     Some((inner, size)) => {
                         let most = inner.segment_size(mtu);
                         self.reader.set_segment_size(inner.reverse_hash(frame), size.min(most));
                         if size <= most {
-                            Place::Batch(*number)
+                            Place::Batch
                         } else {
                             let start = self.changed.len();
                             self.changed.extend_from_slice(frame);
@@ -308,7 +316,8 @@ impl Driver for OverlayPort {
                         }
                     }
                 };
-                group.push(Ready { place, source_port: source_port(frame, inner.as_ref()), congestion });
+                let source_port = source_port(frame, inner.as_ref());
+                group.push(Ready { number: *number, place, source_port, congestion });
             }
             let goes_on = self.send_group(batch, &group, &mut sent, now)?;
             group.clear();
@@ -317,6 +326,10 @@ impl Driver for OverlayPort {
             }
         }
         Ok(sent)
+    }
+
+    fn take_skipped(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.skipped)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

@@ -386,6 +386,7 @@ impl Ring {
         if self.features.offloads.takes_joined() && Coalescer::is_worthwhile(batch, frames) {
             return self.send_joined(memory, batch, frames, sent, coalescer);
         }
+        coalescer.forget();
         let mut waiting = self.waiting()?;
         for number in frames {
             let Some(frame) = batch.frame(*number as usize) else { continue };
@@ -435,6 +436,7 @@ impl Ring {
             sent.bytes += bytes;
             next += 1;
         }
+        coalescer.skip(next, usize::MAX, frames);
         sent.is_crowded = waiting < self.size() / 4;
         Ok(self.publish())
     }
