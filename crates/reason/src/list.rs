@@ -373,8 +373,8 @@ reasons! {
         "A router on the path marked congestion, and the frame in the tunnel cannot carry the mark (RFC 6040).",
         "Send less through the tunnel, or enable ECN at the senders.";
     TOO_BIG "too_big":
-        "The frame is longer than the MTU of its port's tunnel.",
-        "Lower the MTU of the senders, or raise that of the interfaces that the tunnel passes.";
+        "The frame is longer than the MTU of its port's device or tunnel.",
+        "Lower the MTU of the senders, or raise that of the device or of the interfaces that the tunnel passes.";
     UNMAPPED_ADDRESS "unmapped_address":
         "An address of the IPv6 packet stands for no IPv4 address.",
         "Give the translator the PREFIX of the addresses, or translate these with an AddressTranslator first.";

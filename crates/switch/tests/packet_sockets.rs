@@ -148,6 +148,40 @@ fn only_frames_too_long_for_the_interface_are_refused() {
     assert_eq!(receive(&mut reader, 3), expected);
 }
 
+/// The port drops them, and says which they were; those behind them are sent, single and joined ones.
+#[test]
+fn a_port_counts_frames_that_are_too_long_for_its_interface() {
+    if !joined_interfaces() {
+        return;
+    }
+    let (mut reader, mut port) = (reader(2048, 1 << 20), AfPacket::open("left").unwrap());
+    // The first ones are not looked at for flows, and the others are.
+    for lengths in [[60, 1515, 61, 62], [1514, 2048, 1515, 900]] {
+        let frames: Vec<_> = (0..).zip(lengths).map(|(number, length)| frame(number, length)).collect();
+        let mut batch = Batch::new(4);
+        assert!(frames.iter().all(|frame| batch.push(frame)));
+        let fit = |length: &usize| *length <= 1514;
+        let sent = Sent {
+            frames: lengths.iter().filter(|length| fit(length)).count() as u64,
+            too_big: lengths.iter().filter(|length| !fit(length)).count() as u64,
+            bytes: lengths.iter().filter(|length| fit(length)).sum::<usize>() as u64,
+            ..Sent::default()
+        };
+        assert_eq!(port.send(&batch, &[0, 1, 2, 3]).unwrap(), sent);
+        let skipped = (0..).zip(lengths).filter(|(_, length)| !fit(length)).map(|(number, _)| number);
+        assert_eq!(port.take_skipped(), skipped.collect::<Vec<u32>>());
+        let expected: Vec<_> =
+            frames.into_iter().filter(|frame| fit(&frame.len())).map(|frame| (frame, 0)).collect();
+        assert_eq!(receive(&mut reader, expected.len()), expected);
+    }
+    // While the interface is down, nothing is sent.
+    assert!(ip("link set left down"));
+    let mut batch = Batch::new(1);
+    batch.push(&frame(9, 60));
+    assert_eq!(port.send(&batch, &[0]).unwrap(), Sent { down: true, ..Sent::default() });
+    assert_eq!(port.take_skipped(), [0]);
+}
+
 #[test]
 fn frames_that_find_the_ring_full_are_counted() {
     if !joined_interfaces() {

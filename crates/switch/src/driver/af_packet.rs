@@ -150,7 +150,7 @@ impl Driver for AfPacket {
             next += gone.len();
             let error = match outcome.error {
                 Some(error) => error,
-                None if gone.is_empty() || rest.is_empty() => return Ok(sent),
+                None if gone.is_empty() || rest.is_empty() => break,
                 None => continue,
             };
             match error.raw_os_error() {
@@ -158,21 +158,28 @@ impl Driver for AfPacket {
                 Some(libc::ENETDOWN | libc::ENXIO) => {
                     self.check()?;
                     sent.down = true;
-                    return Ok(sent);
+                    break;
                 }
-                // The frame is longer than the MTU or not valid for the device: only this frame is lost, as if the
-                // device had dropped it. Of a group, each frame is tried by itself.
+                // The frame is longer than the device takes: only this frame is lost. Of a group, each frame is tried by
+                // itself.
                 Some(code @ (libc::EMSGSIZE | libc::EINVAL)) => match rest.first() {
                     Some(group) if group.frames > 1 && code == libc::EINVAL => coalescer.split_refused(next),
                     Some(group) if group.frames > 1 => coalescer.split(next),
                     lost => {
-                        count(&mut sent, lost.iter().map(|group| coalescer.size(group, batch, frames)));
+                        sent.too_big += lost.iter().len() as u64;
+                        coalescer.skip(next, 1, frames);
                         next += 1;
                     }
                 },
                 _ => return Err(error.into()),
             }
         }
+        self.coalescer.skip(next, usize::MAX, frames);
+        Ok(sent)
+    }
+
+    fn take_skipped(&mut self) -> Vec<u32> {
+        self.coalescer.take_skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
