@@ -5,9 +5,6 @@ use std::time::Duration;
 /// Switches: each has an address table.
 pub(crate) const MAX_SWITCHES: usize = 256;
 
-/// Ports of one switch.
-pub(crate) const MAX_SWITCH_PORTS: usize = 1024;
-
 /// Flows of a steering switch, the matches of one flow and the conditions of one match, and bytes of a flow's text: a
 /// request must not fill the memory.
 pub(crate) const MAX_FLOWS: usize = 16_384;

@@ -2,10 +2,18 @@
 
 mod support;
 
-use model::{BoxName, CreateChain, CreateSwitch, EventKind, HopTraffic, InstanceStatus, SwitchName};
-use protocol::fabric::{Asked, FabricError, ServiceDefinition, SteeringDefinition, SteeringReply, orders};
-use rustix::process::{Pid, Signal, kill_process};
-use support::{TestBed, chain, lan, service};
+use flow_table::Field;
+use model::{
+    AddFlow, Attachment, BoxName, CreateBox, CreateChain, CreateSwitch, EventKind, FlowOutput, HopTraffic,
+    InstanceStatus, MacAddr, Ring, Size, SwitchName,
+};
+use protocol::fabric::{
+    Asked, FabricError, FieldMatch, FlowDefinition, ServiceDefinition, SteeringDefinition, SteeringReply,
+    orders,
+};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use std::thread;
+use support::{TestBed, chain, definition, lan, service};
 
 /// A source of UDP packets of 32 flows, as many as the handler `limit` says.
 const SOURCE: &str = "
@@ -247,5 +255,133 @@ fn nothing_is_counted_at_the_start() {
         taken_over: 0,
     };
     assert_eq!(state.services[0].1, [expected]);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// Does something with all items, several at a time.
+fn in_threads<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    let work = &work;
+    thread::scope(|scope| {
+        for items in items.chunks(items.len().div_ceil(16)) {
+            scope.spawn(move || items.iter().for_each(work));
+        }
+    });
+}
+
+/// A thousand services, one of them with 128 replicas that run, and ten thousand flows. All instances have two faces. Those
+/// of most services do not run.
+#[test]
+fn a_switch_has_a_thousand_services() {
+    const REPLICAS: u32 = 128;
+    const SERVICES: u32 = 1000;
+    const FLOWS: u64 = 10_000;
+    // As the launcher does.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let bed = TestBed::new();
+    bed.run("source", 1, &SOURCE.replace("10.0.0.0/27", "10.0.0.0/20"), &[]);
+    bed.run("sink", 1, "FromDevice(0) -> got :: Counter -> Discard;", &[]);
+    let define = |name: &str, number: u32, slots: u32, stopped: bool| {
+        let mut found = CreateBox {
+            ring: Ring::try_from(slots).unwrap(),
+            memory: Size(4 << 20),
+            ..definition(name, 2, Attachment::Switch(lan()))
+        };
+        for (port, request) in (0..).zip(&mut found.ports) {
+            let [high, low] = (number as u16).to_be_bytes();
+            request.mac = Some(MacAddr::new([2, 2, high, low, 0, port]));
+        }
+        bed.define_box(found, stopped);
+    };
+    let replicas: Vec<String> = (0..REPLICAS).map(|number| format!("nf-{number}")).collect();
+    let others: Vec<String> = (1..SERVICES).map(|number| format!("s{number}-1")).collect();
+    let boxes: Vec<(u32, &String)> = (0..).zip(replicas.iter().chain(&others)).collect();
+    in_threads(&boxes, |(number, name)| {
+        let runs = *number < REPLICAS + 2;
+        // The instances of other services get all packets of a chain.
+        define(name, *number, if *number < REPLICAS { 128 } else { 2048 }, !runs);
+        if runs {
+            bed.start(name, FIREWALL, &[]).unwrap();
+        }
+    });
+    let mut services =
+        vec![service("nf", "in=0,out=1", &replicas.iter().map(String::as_str).collect::<Vec<_>>(), &[])];
+    services.extend(others.iter().map(|name| service(&name[..name.len() - 2], "in=0,out=1", &[name], &[])));
+    let of = |name: &str, services: &[&str]| CreateChain {
+        name: name.parse().unwrap(),
+        from: None,
+        both_ways: false,
+        ..chain(services)
+    };
+    let mut chains = vec![
+        of("c0", &["nf"]),
+        of("c1", &["nf", "s1"]),
+        of("c2", &["s2", "nf"]),
+        of("c3", &["s1", "nf", "s2"]),
+    ];
+    chains.extend(services[3..].iter().map(|service| of(service.name.as_str(), &[service.name.as_str()])));
+    bed.steer(services, chains).unwrap();
+    let ids: Vec<u64> = (1..=FLOWS).collect();
+    in_threads(&ids, |id| {
+        let id = *id;
+        let condition = |field: Field, value: u64, mask: u64| FieldMatch {
+            field: field as u8,
+            value: [0, value],
+            mask: [0, mask],
+        };
+        let flow = AddFlow {
+            condition: None,
+            in_port: None,
+            output: FlowOutput::Chain(format!("c{}", id % 4).parse().unwrap()),
+            priority: None,
+            idle_seconds: None,
+            timeout_seconds: None,
+        };
+        let matches = vec![vec![
+            condition(Field::EthType, 0x800, 0xffff),
+            condition(Field::Ipv4Src, 0x0a00_0000 + id - 1, 0xffff_ffff),
+        ]];
+        bed.0.ask(orders::AddFlow { switch: lan(), flow: FlowDefinition { id, matches, flow } }).unwrap();
+    });
+    bed.send(2000);
+    bed.until("all packets arrive", |bed| bed.read("sink", "got.count") == 2000);
+    let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&lan()).unwrap();
+    assert_eq!(ports.len(), 2 * (127 + SERVICES as usize) + 2);
+    assert!(ports.values().all(|port| port.counters.drops.is_empty()));
+    // What each flow counted, and from that what the chains have to have counted.
+    let mut flows = Vec::new();
+    while (flows.len() as u64) < FLOWS {
+        let after = flows.last().map_or(0, |(id, _)| *id);
+        let page = bed.0.ask(orders::Flows { switch: lan(), after, most: None }).unwrap();
+        assert!(!page.is_empty(), "{after}");
+        flows.extend(page.iter().map(|flow| (flow.id, flow.packets)));
+    }
+    let state = bed.state();
+    let of_chain = |chain: u64| -> u64 {
+        flows.iter().filter(|(id, _)| id % 4 == chain).map(|(_, packets)| packets).sum()
+    };
+    let sums: Vec<u64> = (0..4).map(of_chain).collect();
+    assert_eq!(sums.iter().sum::<u64>(), 2000);
+    for (chain, sum) in state.chains.iter().zip(&sums) {
+        let hops = chain.hops.iter().map(|hop| hop.traffic.map(|traffic| (traffic.packets, traffic.lost)));
+        assert!(hops.clone().all(|hop| hop == [(*sum, 0), (0, 0)]), "{sum}: {:?}", hops.collect::<Vec<_>>());
+        assert_eq!(chain.left.map(|left| (left.packets, left.lost)), [(*sum, 0), (0, 0)]);
+    }
+    let idle = state.chains[4..].iter();
+    assert!(idle.clone().flat_map(|chain| &chain.hops).all(|hop| hop.traffic == [HopTraffic::default(); 2]));
+    assert_eq!((idle.len(), state.services.len()), (SERVICES as usize - 3, SERVICES as usize));
+    let used = flows.iter().filter(|(_, packets)| *packets > 0).count() as u64;
+    let instances = &state.services[0].1;
+    assert_eq!(instances.len(), REPLICAS as usize);
+    let is_used = |found: &&InstanceStatus| found.up && found.flows > 0 && found.lost + found.overruled == 0;
+    assert_eq!(instances.iter().find(|found| !is_used(found)), None);
+    assert_eq!(instances.iter().map(|found| found.flows).sum::<u64>(), used);
+    assert_eq!(instances.iter().map(|found| found.packets).sum::<u64>(), 2000);
+    let others = |service: usize| {
+        let [found] = &state.services[service].1[..] else { panic!() };
+        (found.up, found.packets)
+    };
+    assert_eq!([others(1), others(2)], [(true, sums[1] + sums[3]), (true, sums[2] + sums[3])]);
+    assert!((3..SERVICES as usize).all(|service| others(service) == (false, 0)));
     bed.0.ask(orders::End {}).unwrap();
 }

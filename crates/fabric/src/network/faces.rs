@@ -1,11 +1,11 @@
 //! Ports of instances at a steering switch.
 
 use super::records::SwitchRecord;
-use model::{BoxName, PortName, ServiceName};
+use model::{BoxName, PortName};
 use protocol::fabric::{InstanceDefinition, ServiceDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use switch::{ForwardingMode, Shards};
+use switch::{ForwardingMode, PortId, Shards};
 
 impl SwitchRecord {
     /// The names of ports through which instances get the packets of chains.
@@ -20,11 +20,13 @@ impl SwitchRecord {
     }
 
     /// The service and the instance behind a port.
-    pub(super) fn instance_at(&self, port: &PortName) -> Option<(&ServiceName, &BoxName)> {
+    pub(super) fn instance_at(&self, port: &PortName) -> Option<(&ServiceDefinition, &InstanceDefinition)> {
+        let (name, number) = port.as_str().rsplit_once('.')?;
+        let number: u8 = number.parse().ok()?;
         let is_it = |(service, instance): &(&ServiceDefinition, &InstanceDefinition)| {
-            faces_of(service, instance).any(|face| face == *port)
+            instance.name.as_str() == name && service.faces.ports().any(|face| face == number)
         };
-        self.instances().find(is_it).map(|(service, instance)| (&service.name, &instance.name))
+        self.instances().find(is_it)
     }
 
     /// The packets that wait for each instance.
@@ -49,12 +51,27 @@ fn faces_of(service: &ServiceDefinition, instance: &InstanceDefinition) -> impl 
 pub(super) fn prepare_faces(record: &SwitchRecord, runner: &mut Shards<ForwardingMode>) {
     let mut faces: BTreeMap<PortName, Option<Duration>> = BTreeMap::new();
     for (service, instance) in record.instances() {
-        let limit = service.dead_after_ms.map(|limit| Duration::from_millis(limit.into()));
-        faces.extend(faces_of(service, instance).map(|face| (face, limit)));
+        faces.extend(faces_of(service, instance).map(|face| (face, dead_after(service))));
     }
     for (name, port) in &record.ports {
-        let face = faces.get(name);
-        runner.set_flooded(port.id, face.is_none());
-        runner.set_dead_after(port.id, face.copied().flatten());
+        prepare(runner, port.id, faces.get(name).copied());
     }
+}
+
+/// Prepares a new port, as above.
+pub(super) fn prepare_port(record: &SwitchRecord, runner: &mut Shards<ForwardingMode>, name: &PortName) {
+    let face = record.instance_at(name).map(|(service, _)| dead_after(service));
+    if let Some(port) = record.ports.get(name) {
+        prepare(runner, port.id, face);
+    }
+}
+
+/// Prepares a port. If it is that of an instance, `face` says how long it may stand still.
+fn prepare(runner: &mut Shards<ForwardingMode>, port: PortId, face: Option<Option<Duration>>) {
+    runner.set_flooded(port, face.is_none());
+    runner.set_dead_after(port, face.flatten());
+}
+
+fn dead_after(service: &ServiceDefinition) -> Option<Duration> {
+    service.dead_after_ms.map(|limit| Duration::from_millis(limit.into()))
 }

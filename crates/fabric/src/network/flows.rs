@@ -2,7 +2,7 @@
 
 use super::attach::Network;
 use super::ended_flows::EndedFlows;
-use super::faces::prepare_faces;
+use super::faces::prepare_port;
 use super::numbers::chain_number;
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
@@ -14,6 +14,9 @@ use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering, SteeringShards};
+
+/// Keys of the names of ports, from 1.
+const MAX_PORT_KEYS: usize = u16::MAX as usize - 1;
 
 /// Why a flow is refused that no daemon of ours orders.
 pub(super) fn malformed(what: &'static str) -> OperationError {
@@ -47,6 +50,26 @@ pub(super) fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<Por
     if let Some(key) = record.port_keys.get(name) {
         return Ok(*key);
     }
+    // Not for each new name: with thousands of them, packets would wait.
+    let count = record.port_keys.len();
+    if count.is_power_of_two() || count >= MAX_PORT_KEYS {
+        forget_port_keys(record);
+    }
+    let mut taken = vec![false; count + 2];
+    for key in record.port_keys.values() {
+        if let Some(taken) = taken.get_mut(usize::from(key.0)) {
+            *taken = true;
+        }
+    }
+    // They are OpenFlow's numbers of ports too, of which zero is none.
+    let free = (1..=MAX_PORT_KEYS as u16).zip(taken.into_iter().skip(1)).find(|(_, taken)| !taken);
+    let key = free.map(|(key, _)| PortKey(key)).ok_or_else(|| malformed("the flows name too many ports"))?;
+    record.port_keys.insert(name.clone(), key);
+    Ok(key)
+}
+
+/// Forgets the keys of names that neither a port, a flow nor a chain has.
+fn forget_port_keys(record: &mut SwitchRecord) {
     let of_chains = record.ports_of_chains();
     let SwitchRecord { port_keys, ports, flows, .. } = record;
     let names = |flow: &AddFlow| {
@@ -58,12 +81,6 @@ pub(super) fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<Por
     };
     let used: BTreeSet<PortName> = flows.values().flat_map(names).collect();
     port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name) || of_chains.contains(name));
-    let taken: BTreeSet<PortKey> = port_keys.values().copied().collect();
-    // They are OpenFlow's numbers of ports too, of which zero is none.
-    let free = (1..u16::MAX).map(PortKey).find(|key| !taken.contains(key));
-    let key = free.ok_or_else(|| malformed("the flows name too many ports"))?;
-    port_keys.insert(name.clone(), key);
-    Ok(key)
 }
 
 /// The match with these conditions, which a stranger may have written.
@@ -98,7 +115,7 @@ impl Network {
                 if let Some(tunnel) = tunnel {
                     all.iter_mut().for_each(|steering| steering.set_tunnel(id, tunnel.into()));
                 }
-                prepare_faces(record, runner);
+                prepare_port(record, runner, name);
                 Ok(())
             }
             failed => {

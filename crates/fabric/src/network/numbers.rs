@@ -39,6 +39,10 @@ pub(super) fn chains_of_flows(record: &SwitchRecord) -> impl Iterator<Item = Cha
 
 /// The number of a chain that a flow names.
 pub(super) fn chain_number(record: &mut SwitchRecord, name: &ChainName) -> Result<u16, OperationError> {
+    // The flows are not searched for each new one: with thousands of them, packets would wait.
+    if let Some(number) = record.services.chains.get(name) {
+        return Ok(*number);
+    }
     let mut wanted: BTreeSet<ChainName> = chains_of_flows(record).collect();
     wanted.extend(record.services.definition.chains.iter().map(|chain| chain.name.clone()));
     wanted.insert(name.clone());

@@ -36,20 +36,15 @@ impl Network {
             }
             for port in found {
                 let port = record.ports.iter().find(|(_, there)| there.id == port);
-                let Some((service, name)) = port.and_then(|(port, _)| record.instance_at(port)) else {
+                let Some((service, instance)) = port.and_then(|(port, _)| record.instance_at(port)) else {
                     continue;
                 };
+                let name = &instance.name;
                 if told.insert(name) {
                     let waiting = record.waiting(runner).get(name).copied().unwrap_or(0);
-                    let limit = services
-                        .iter()
-                        .find(|found| found.name == *service)
-                        .and_then(|found| found.dead_after_ms);
-                    let time = Duration::from_millis(limit.unwrap_or_default().into());
-                    tell(
-                        self.silent.as_ref(),
-                        Silent { service: service.clone(), name: name.clone(), waiting, time },
-                    );
+                    let time = Duration::from_millis(service.dead_after_ms.unwrap_or_default().into());
+                    let found = Silent { service: service.name.clone(), name: name.clone(), waiting, time };
+                    tell(self.silent.as_ref(), found);
                 }
             }
             let due = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));

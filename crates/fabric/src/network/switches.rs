@@ -7,7 +7,7 @@ use super::records::{
 };
 use super::traffic::{reported, with_link};
 use crate::error::{OperationError, PortError};
-use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
+use crate::limits::MAX_SWITCHES;
 use model::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, Subject,
     SwitchMode, SwitchName, with_causes,
@@ -161,8 +161,8 @@ impl Network {
         if ports.is_some_and(|ports| ports.contains_key(port)) {
             return Err(OperationError::Exists(Subject::from((switch, port))));
         }
-        if ports.is_some_and(|ports| ports.len() >= MAX_SWITCH_PORTS) {
-            return Err(OperationError::Limit("ports at the switch", MAX_SWITCH_PORTS));
+        if ports.is_some_and(|ports| ports.len() >= switch::MAX_PORTS) {
+            return Err(OperationError::Limit("ports at the switch", switch::MAX_PORTS));
         }
         Ok(())
     }

@@ -59,32 +59,11 @@ impl TestBed {
     }
 
     pub(crate) fn define_at(&self, name: &str, ports: u8, attach: Attachment) {
-        let port = PortRequest {
-            attach,
-            limits: Limits { transparent: true, ..Limits::default() },
-            ..PortRequest::default()
-        };
-        let ports = (0..ports).map(|number| PortRequest {
-            mac: Some(model::MacAddr::new([
-                2,
-                1,
-                name.len() as u8,
-                name.as_bytes()[0],
-                number,
-                name.as_bytes()[name.len() - 1],
-            ])),
-            ..port.clone()
-        });
-        let definition = CreateBox {
-            sandbox: Sandbox::Process,
-            memory: Size(16 << 20),
-            restart: Restart::OnFailure,
-            // More slots than packets are sent at once.
-            ring: Ring::try_from(2048).unwrap(),
-            ports: ports.collect(),
-            ..CreateBox::new(name.parse().unwrap(), "")
-        };
-        self.0.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
+        self.define_box(definition(name, ports, attach), false);
+    }
+
+    pub(crate) fn define_box(&self, definition: CreateBox, stopped: bool) {
+        self.0.ask(orders::DefineBox { definition, stopped, prepare: false }).unwrap();
     }
 
     pub(crate) fn start(&self, name: &str, text: &str, destinations: &[&str]) -> Result<(), FabricError> {
@@ -158,6 +137,32 @@ impl TestBed {
             assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", seen());
             thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A box in a process, with ports that send from any address.
+pub(crate) fn definition(name: &str, ports: u8, attach: Attachment) -> CreateBox {
+    let limits = Limits { transparent: true, ..Limits::default() };
+    let port = PortRequest { attach, limits, ..PortRequest::default() };
+    let ports = (0..ports).map(|number| PortRequest {
+        mac: Some(model::MacAddr::new([
+            2,
+            1,
+            name.len() as u8,
+            name.as_bytes()[0],
+            number,
+            name.as_bytes()[name.len() - 1],
+        ])),
+        ..port.clone()
+    });
+    CreateBox {
+        sandbox: Sandbox::Process,
+        memory: Size(16 << 20),
+        restart: Restart::OnFailure,
+        // More slots than packets are sent at once.
+        ring: Ring::try_from(2048).unwrap(),
+        ports: ports.collect(),
+        ..CreateBox::new(name.parse().unwrap(), "")
     }
 }
 
