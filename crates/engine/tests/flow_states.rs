@@ -38,6 +38,17 @@ fn packet(source: (u32, u16), destination: (u32, u16)) -> Vec<u8> {
     frame
 }
 
+/// A UDP packet over IPv6 from the host with this number.
+fn packet6(host: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64];
+    for host in [host, 99] {
+        frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+    }
+    // From port 1000 to port 53.
+    frame.extend([3, 0xe8, 0, 53, 0, 8, 1, 1]);
+    frame
+}
+
 /// Source and destination of a packet.
 fn ends(frame: &[u8]) -> [(u32, u16); 2] {
     let at = |address: usize, port: usize| {
@@ -189,6 +200,18 @@ fn elements_that_lose_flows_are_named() {
         FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]rw; rw[1] -> Unstrip(14) -> ToDevice(0);",
     );
     assert_eq!(list(&mut test_box, 512, None).lost, ["rw"]);
+    // Dynamic mappings of addresses stay, as soon as there are some.
+    let mut test_box = new_box(
+        "at :: AddressTranslator(1, 0, fd00::1 2001:db8::1, 1, 1, 0, 2001:db8::9 6000 6010);
+        FromDevice(0) -> Strip(14) -> at; at[0] -> Unstrip(14) -> ToDevice(1);
+        FromDevice(1) -> Strip(14) -> [1]at; at[1] -> Unstrip(14) -> ToDevice(0);",
+    );
+    for (host, lost) in [(1, &[][..]), (2, &["at".to_string()])] {
+        assert_eq!(test_box.send(0, &[packet6(host)]), 1);
+        test_box.settle();
+        assert_eq!(test_box.receive(1).len(), 1);
+        assert_eq!(list(&mut test_box, 512, None).lost, lost);
+    }
     let mut empty = TestBox::new(2, 64);
     assert_eq!(list(&mut empty, 512, None), FlowList::default());
 }

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 
+use element::FlowKeeping;
 use element::arguments::FileName;
 use element::prelude::*;
 
@@ -370,6 +371,11 @@ impl Element for Wasm {
             self.fuel_before += instance.fuel_used;
             next.add_counters(&instance);
         }
+    }
+
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        // Nobody knows what the module keeps in its memory.
+        if self.calls > 0 { FlowKeeping::Lost } else { FlowKeeping::Nothing }
     }
 }
 

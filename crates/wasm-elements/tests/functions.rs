@@ -403,3 +403,17 @@ fn a_hot_swap_keeps_the_memory_of_the_same_module() {
         check(|handler| done.read(handler), "w.losses =\nw.traps = 0\nw.restarts = 0");
     }
 }
+
+/// What a module keeps is unknown: an instance of a service that is drained keeps its flows.
+#[test]
+fn a_module_that_was_called_keeps_its_flows() {
+    let module = process("(i32.const 0)");
+    let simulation = simulation(&[("f.wasm", &module)]);
+    let start = || simulation.start(&configuration("f.wasm", 10)).unwrap();
+    let (mut used, mut other) = (start(), start());
+    assert_eq!(used.hand_over(&mut other), Ok(0));
+    used.run_for(Duration::from_secs(1));
+    assert_eq!(used.read("w.calls").unwrap(), "10");
+    assert_eq!(used.hand_over(&mut other), Err("can't hand over the state of flows: w".into()));
+    assert_eq!(other.read("w.calls").unwrap(), "0");
+}

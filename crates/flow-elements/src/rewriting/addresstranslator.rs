@@ -2,6 +2,7 @@
 
 use core::net::Ipv6Addr;
 
+use element::FlowKeeping;
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text::words;
@@ -142,6 +143,15 @@ impl Element for AddressTranslator {
             .eq(old.arguments.iter().map(|argument| &argument.0))
         {
             self.dynamic = old.dynamic.take();
+        }
+    }
+
+    fn flow_states(&mut self) -> FlowKeeping<'_> {
+        // A mapped address belongs to a host, of which any number of flows depend on one; another instance may have mapped a port
+        // already.
+        match &self.dynamic {
+            Some(dynamic) if dynamic.len() > 0 => FlowKeeping::Lost,
+            _ => FlowKeeping::Nothing,
         }
     }
 }
