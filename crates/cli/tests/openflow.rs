@@ -265,6 +265,47 @@ fn a_hostile_controller_harms_its_session_only() {
     until("packets arrive", || count(&daemon, "sink-lan/c.count") > 20);
 }
 
+/// A controller that adds its entries to another fabric means the ports that it meant before.
+#[test]
+fn ports_keep_their_numbers_in_another_fabric() {
+    let (listener, address) = listener();
+    let planes = Planes::new("openflow-numbers");
+    let mut daemon = planes.start();
+    let check = |words: &[&str]| drop(planes.check(words, 0, &[]));
+    check(&["switch", "create", "lan", "--mode", "steering", "--controller", &address]);
+    let sink = planes.file("sink.click", SINK);
+    for name in ["first", "second", "third"] {
+        check(&["create", name, &sink, "--sandbox", "process", "--attach", "lan"]);
+    }
+    for name in ["dpi", "ids"] {
+        check(&["service", "create", name, "--container", "--switch", "lan"]);
+    }
+    for name in ["to-dpi", "to-ids"] {
+        check(&["chain", "create", name, "ids", "--switch", "lan", "--to", "third.0"]);
+    }
+    check(&["rm", "--force", "first"]);
+    check(&["chain", "rm", "to-dpi", "--switch", "lan"]);
+    check(&["service", "rm", "dpi"]);
+    let numbers = |controller: &mut Controller| {
+        ["second.0", "third.0", "service:ids", "chain:to-ids"].map(|name| controller.port(name))
+    };
+    let mut controller = Controller::accept(&listener);
+    assert_eq!(numbers(&mut controller), [2, 3, 0x8001, 0xa001]);
+    kill(planes.fabric().expect("a fabric"));
+    drop(controller);
+    let mut controller = Controller::accept(&listener);
+    // The switch has a controller before it has all its ports again.
+    until("the ports are there", || controller.ports().len() == 4);
+    assert_eq!(numbers(&mut controller), [2, 3, 0x8001, 0xa001]);
+    // The number of a removed port waits for its name.
+    for name in ["fourth", "first"] {
+        check(&["create", name, &sink, "--sandbox", "process", "--attach", "lan"]);
+    }
+    assert_eq!(["first.0", "fourth.0"].map(|name| controller.port(name)), [1, 4]);
+    daemon.kill().expect("a running daemon");
+    daemon.wait().expect("an end");
+}
+
 #[test]
 fn controllers_go_on_when_the_daemon_is_killed() {
     let (listener, address) = listener();

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::name::{ChainName, NameError, PortName, ServiceName};
 use crate::text::as_text;
 
 /// The port of a controller that states none (IANA).
@@ -172,6 +173,46 @@ as_text!(
     "The address of an OpenFlow controller, or where a switch listens for controllers."
 );
 
+/// What controllers of a steering switch see as a port. Its text is the name that they see.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OpenFlowPort {
+    /// A port of the switch.
+    Port(PortName),
+    /// The instances of a service: `service:NAME`.
+    Service(ServiceName),
+    /// A chain: `chain:NAME`.
+    Chain(ChainName),
+}
+
+impl FromStr for OpenFlowPort {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        match text.split_once(':') {
+            Some(("service", name)) => name.parse().map(Self::Service),
+            Some(("chain", name)) => name.parse().map(Self::Chain),
+            _ => text.parse().map(Self::Port),
+        }
+    }
+}
+
+impl fmt::Display for OpenFlowPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(name) => name.fmt(f),
+            Self::Service(name) => write!(f, "service:{name}"),
+            Self::Chain(name) => write!(f, "chain:{name}"),
+        }
+    }
+}
+
+as_text!(
+    OpenFlowPort,
+    "OpenFlowPort",
+    "^((service|chain):)?[a-z0-9][a-z0-9._-]{0,62}$",
+    "What OpenFlow controllers see as a port: the name of a port, `service:NAME` or `chain:NAME`."
+);
+
 /// What a switch does while no controller is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -222,6 +263,18 @@ pub struct ControllerStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_named_as_controllers_see_them() {
+        let service: OpenFlowPort = "service:ids".parse().expect("a service");
+        assert_eq!(service, OpenFlowPort::Service("ids".parse().expect("a name")));
+        for text in ["tap0", "service:ids", "chain:web"] {
+            assert_eq!(text.parse().map(|port: OpenFlowPort| port.to_string()), Ok(text.to_string()));
+        }
+        for text in ["", "port:tap0", "service:", "chain:a:b"] {
+            assert!(text.parse::<OpenFlowPort>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn addresses_are_read_and_shown() {

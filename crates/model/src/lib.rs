@@ -54,7 +54,7 @@ pub use configuration::{
 };
 pub use controllers::{
     ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,
-    MAX_CONTROLLERS,
+    MAX_CONTROLLERS, OpenFlowPort,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};

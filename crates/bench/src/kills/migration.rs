@@ -6,13 +6,14 @@ use std::fmt;
 use std::path::Path;
 
 /// The version of the store that this program writes.
-const PRESENT: i64 = 9;
+const PRESENT: i64 = 10;
 
 /// What each version added, latest first: how it is undone.
 ///
 /// Before version 5 there are no boxes that are being created. The next opening would remove them.
-const UNDO: [&str; 5] = [
-    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE audit;",
+const UNDO: [&str; 6] = [
+    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE port_numbers;",
+    "DROP TABLE audit;",
     "DROP TABLE images;",
     "DROP TABLE writes;",
     "DROP TABLE events;",

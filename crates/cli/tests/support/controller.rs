@@ -5,7 +5,7 @@ use flow_table::{Change, Command, Instructions, Match, Output};
 use openflow::VERSION;
 use openflow::message::{
     FlowMod, FlowSelection, FlowStats, HEADER, Header, Hello, Message, MultipartReply, MultipartRequest,
-    PacketIn,
+    PacketIn, Port,
 };
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -125,16 +125,21 @@ impl Controller {
         })
     }
 
-    /// The number of a port. Descriptions have the first 15 bytes of its name (OpenFlow 1.3.5, 7.2.1).
-    pub(crate) fn port(&mut self, name: &str) -> u32 {
-        let name = name.get(..15).unwrap_or(name);
+    /// The descriptions of the ports.
+    pub(crate) fn ports(&mut self) -> Vec<Port> {
         self.send(&Message::MultipartRequest { request: MultipartRequest::PortDescription, more: false });
         self.wait(|message| match message {
             Message::MultipartReply { reply: MultipartReply::PortDescription(ports), .. } => {
-                Some(ports.iter().find(|port| port.name == name).expect("the port").number)
+                Some(ports.clone())
             }
             _ => None,
         })
+    }
+
+    /// The number of a port. Descriptions have the first 15 bytes of its name (OpenFlow 1.3.5, 7.2.1).
+    pub(crate) fn port(&mut self, name: &str) -> u32 {
+        let name = name.get(..15).unwrap_or(name);
+        self.ports().iter().find(|port| port.name == name).expect("the port").number
     }
 }
 

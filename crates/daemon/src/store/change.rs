@@ -2,7 +2,9 @@
 
 use super::entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 use crate::audit::StoredChange;
-use api::{BoxName, ConfigurationName, CreateBox, File, RecordedWrite, StackName, Subject, SwitchName};
+use api::{
+    BoxName, ConfigurationName, CreateBox, File, OpenFlowPort, RecordedWrite, StackName, Subject, SwitchName,
+};
 use std::fmt;
 
 /// The number of an operation.
@@ -95,6 +97,8 @@ pub(crate) enum StoreChange {
     PutSwitch(StoredSwitch),
     /// Removes a switch.
     RemoveSwitch(SwitchName),
+    /// Adds numbers by which controllers know what a switch has.
+    PutPortNumbers(SwitchName, Vec<(OpenFlowPort, u16)>),
     /// Adds or changes a stack.
     PutStack(StoredStack),
     /// Removes a stack. Its boxes and switches stay.

@@ -11,6 +11,7 @@ mod images;
 mod log;
 mod maintenance;
 mod operation;
+mod port_numbers;
 mod reserve;
 mod schema;
 mod set_aside;

@@ -13,6 +13,7 @@ use super::boxes::{insert_box, insert_configuration};
 use super::change::{Action, Interrupted, OperationId, Staged, StoreChange};
 use super::entries::{StoredBox, StoredConfiguration};
 use super::error::StoreError;
+use super::port_numbers::{forget_port_numbers, put_port_numbers};
 use super::schema::{Store, Synchronous};
 use super::switches::SwitchEntry;
 use super::writes::{add_write, replace_writes};
@@ -157,6 +158,11 @@ impl Store {
         self.change(|connection| {
             let transaction = connection.transaction()?;
             changes.iter().try_for_each(|change| make_change(&transaction, change))?;
+            let removed = changes.iter().filter_map(|change| match change {
+                StoreChange::RemoveSwitch(name) => Some(name),
+                _ => None,
+            });
+            removed.into_iter().try_for_each(|name| forget_port_numbers(&transaction, name))?;
             if let Some(operation) = operation {
                 end(&transaction, operation)?;
             }
@@ -275,6 +281,7 @@ fn make_change(transaction: &Transaction, change: &StoreChange) -> Result<(), St
         StoreChange::RemoveSwitch(name) => {
             transaction.execute("DELETE FROM switches WHERE name = ?1", [name.as_str()])?;
         }
+        StoreChange::PutPortNumbers(switch, numbers) => put_port_numbers(transaction, switch, numbers)?,
         StoreChange::PutStack(stored) => {
             let definition = serde_json::to_string(&stored.definition);
             let definition = definition.map_err(|error| StoreError::Entry("stack", error))?;

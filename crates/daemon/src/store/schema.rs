@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-pub(crate) const SCHEMA_VERSION: i64 = 9;
+pub(crate) const SCHEMA_VERSION: i64 = 10;
 
 /// The counter that is 1 while the fabric is drained.
 pub(crate) const DRAINING: &str = "draining";
@@ -103,10 +103,17 @@ const IMAGES: &str = "CREATE TABLE images (digest TEXT PRIMARY KEY, contents BLO
 /// Added in version 9: entries of the audit log.
 const AUDIT: &str = "CREATE TABLE audit (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);";
 
+/// Added in version 10: numbers by which controllers know the ports of switches, in the order in which they were given. A fabric
+/// gives ports that have none the numbers that earlier versions gave.
+const PORT_NUMBERS: &str = "CREATE TABLE port_numbers (
+    id INTEGER PRIMARY KEY, switch TEXT NOT NULL, port TEXT NOT NULL, number INTEGER NOT NULL,
+    UNIQUE (switch, port), UNIQUE (switch, number)
+);";
+
 /// Undoes [`SET_ASIDE`] and what later versions added, for tests of migrations.
 #[cfg(test)]
 pub(super) const DROP_SET_ASIDE: &str = "
-    DROP TABLE audit; DROP TABLE images; DROP TABLE writes; DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
+    DROP TABLE port_numbers; DROP TABLE audit; DROP TABLE images; DROP TABLE writes; DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
     DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
     DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
 ";
@@ -261,6 +268,7 @@ impl Store {
                 transaction.execute_batch(WRITES)?;
                 transaction.execute_batch(IMAGES)?;
                 transaction.execute_batch(AUDIT)?;
+                transaction.execute_batch(PORT_NUMBERS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
@@ -285,7 +293,10 @@ impl Store {
                 if found < 8 {
                     transaction.execute_batch(IMAGES)?;
                 }
-                transaction.execute_batch(AUDIT)?;
+                if found < 9 {
+                    transaction.execute_batch(AUDIT)?;
+                }
+                transaction.execute_batch(PORT_NUMBERS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

@@ -11,7 +11,7 @@ use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSw
 use api::Subject;
 use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
-    MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, Time, with_causes,
+    MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, SwitchName, Time, with_causes,
 };
 use protocol::fabric::{Asked, Phase, orders};
 use std::hash::{BuildHasher, RandomState};
@@ -106,6 +106,7 @@ impl Supervisor {
         let _change = managed.change.lock();
         // From here on the name is reserved.
         self.reserve(&managed)?;
+        operation.note_ports(attached_switches(&request));
         let made = managed.clone();
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
         // A box that starts at once finds the same errors itself, when its configuration is installed.
@@ -335,12 +336,17 @@ impl Supervisor {
     }
 }
 
-/// The claims of the switches that a box is attached to.
-pub(super) fn relied_on(definition: &CreateBox) -> impl Iterator<Item = Claim> {
+/// The switches that a box is attached to.
+fn attached_switches(definition: &CreateBox) -> impl Iterator<Item = &SwitchName> {
     definition.ports.iter().filter_map(|port| match &port.attach {
-        Attachment::Switch(switch) => Some(Claim::rely(switch)),
+        Attachment::Switch(switch) => Some(switch),
         Attachment::Pipe(_) | Attachment::Nothing => None,
     })
+}
+
+/// The claims of the switches that a box is attached to.
+pub(super) fn relied_on(definition: &CreateBox) -> impl Iterator<Item = Claim> {
+    attached_switches(definition).map(Claim::rely)
 }
 
 fn is_port_of(port: &AddPort, name: &BoxName) -> bool {

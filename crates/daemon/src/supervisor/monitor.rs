@@ -272,6 +272,7 @@ impl Supervisor {
             (runtime.name, Used { time, cores: runtime.core_times, lost })
         };
         let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
+        self.store_numbers_of_ports(&snapshot);
         self.recover_ports(&snapshot);
         self.0.meter().advance(Instant::now(), snapshot, used);
         Ok(())

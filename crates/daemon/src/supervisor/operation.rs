@@ -12,7 +12,8 @@ use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, OperationId, StoreChange, StoreError, StoredBox, StoredConfiguration};
 use api::Subject;
-use api::{BoxName, EventKind, File};
+use api::{BoxName, EventKind, File, SwitchName};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(super) struct Operation<'a> {
     after: Vec<Deferred>,
     events: Vec<(EventKind, Subject, String)>,
     started: Vec<Arc<ManagedBox>>,
+    /// Switches that may have got ports, services or chains.
+    numbered: BTreeSet<SwitchName>,
     is_committed: bool,
 }
 
@@ -82,8 +85,20 @@ impl Operation<'_> {
         self.started.push(managed.clone());
     }
 
+    /// Records that switches get ports, services or chains. The numbers that controllers know these by are stored with the
+    /// commit.
+    pub(super) fn note_ports<'b>(&mut self, switches: impl IntoIterator<Item = &'b SwitchName>) {
+        self.numbered.extend(switches.into_iter().cloned());
+    }
+
     fn commit(&mut self) -> Result<(), OperationError> {
         let state = &self.supervisor.0;
+        for switch in std::mem::take(&mut self.numbered) {
+            let numbers = self.supervisor.new_port_numbers(&switch)?;
+            if !numbers.is_empty() {
+                self.add(StoreChange::PutPortNumbers(switch, numbers));
+            }
+        }
         let after = std::mem::take(&mut self.after);
         let has_more_steps = !after.is_empty();
         let mut entry = state.audit.to_store(&self.supervisor.2);
@@ -188,6 +203,7 @@ impl Supervisor {
             after: Vec::new(),
             events: Vec::new(),
             started: Vec::new(),
+            numbered: BTreeSet::new(),
             is_committed: false,
         };
         let result = steps(&mut operation)?;

@@ -131,7 +131,7 @@ impl Supervisor {
         for stored in &switches {
             let name = &stored.definition.name;
             if !there.switches.contains_key(name) {
-                self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) })?;
+                self.order_switch(&stored.definition)?;
             }
             // Without a launcher there is no agent: the next one is asked for it.
             let _ = self.0.fabrics.start_agent_of(&stored.definition);
@@ -178,6 +178,7 @@ impl Supervisor {
             self.restore_flows(stored);
         }
         self.restore_links(link, &ports_there);
+        switches.iter().for_each(|stored| self.store_port_numbers(&stored.definition.name));
         let with_found = |managed: Arc<ManagedBox>| {
             let found = there.boxes.remove(&managed.name);
             (managed, found)

@@ -9,8 +9,9 @@ use crate::fabric::{Fault, plan_fault};
 use crate::store::{StoredBox, StoredFlow, StoredSwitch};
 use api::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
-    CreateService, CreateSwitch, ExternalSwitch, HandlerPath, Install, Limits, MacAddr, PortDriver, PortName,
-    PortRequest, ScaleService, ServiceName, Stack, StackName, SwitchMode, SwitchName, Time,
+    CreateService, CreateSwitch, ExternalSwitch, HandlerPath, Install, Limits, MacAddr, OpenFlowPort,
+    PortDriver, PortName, PortRequest, ScaleService, ServiceName, Stack, StackName, SwitchMode, SwitchName,
+    Time,
 };
 use protocol::fabric::{InventoryReply, Phase, orders};
 use random::Random;
@@ -169,6 +170,11 @@ fn steering_line<'a>(
     format!("Steering {services:?} {chains:?}")
 }
 
+/// The numbers that controllers know the ports of a switch by. Other switches than steering ones have none.
+fn numbers(supervisor: &Supervisor, switch: &SwitchName) -> Vec<(OpenFlowPort, u16)> {
+    supervisor.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() }).unwrap_or_default()
+}
+
 /// What the three hold of switches.
 fn switches(supervisor: &Supervisor) -> Views {
     let describe = |stored: &StoredSwitch| {
@@ -194,6 +200,8 @@ fn switches(supervisor: &Supervisor) -> Views {
         let described = supervisor.0.fabrics.ask(orders::Ports { switch: name.clone() }).unwrap();
         let addresses = supervisor.0.fabrics.ask(orders::Addresses { switch: name.clone() }).unwrap();
         let lines = described.into_iter().map(|port| format!("{port:?}"));
+        let numbers = numbers(supervisor, &name).into_iter();
+        let numbers = numbers.map(|(port, number)| format!("Number {number} of {port}"));
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
         // Other switches have none.
         let flows = supervisor.flows(&name).unwrap_or_default().into_iter();
@@ -209,7 +217,7 @@ fn switches(supervisor: &Supervisor) -> Views {
             (service, instances.iter().map(|instance| (&instance.name, instance.draining)).collect())
         });
         let steering = steering_line(services, steering.chains.iter().map(|status| &status.chain));
-        (name.to_string(), lines.chain(addresses).chain(flows).chain([steering]).collect())
+        (name.to_string(), lines.chain(numbers).chain(addresses).chain(flows).chain([steering]).collect())
     });
     Views { real: real.collect(), held, stored }
 }
@@ -299,6 +307,26 @@ fn assert_attached(supervisor: &Supervisor, [switches, _]: &[Views; 2]) {
             let Some(lines) = switches.real.get(switch.as_str()) else { continue };
             let driver = format!("Box {{ name: {:?}", definition.name);
             assert!(lines.iter().any(|line| line.contains(&driver)), "{} at {switch}", definition.name);
+        }
+    }
+}
+
+/// Whether the numbers of all ports are stored, and those that there were before are the same.
+fn assert_numbers(supervisor: &Supervisor, before: &Views, after: &Views) {
+    let numbers_of = |lines: &Vec<String>| -> BTreeMap<String, String> {
+        let numbers = lines.iter().filter_map(|line| line.strip_prefix("Number ")?.split_once(" of "));
+        numbers.map(|(number, port)| (port.into(), number.into())).collect()
+    };
+    for (name, lines) in &after.real {
+        let switch: SwitchName = name.parse().unwrap();
+        let unknown = supervisor.0.store().unknown_port_numbers(&switch, numbers(supervisor, &switch));
+        assert_eq!(unknown.unwrap(), [], "switch {name}");
+        let now = numbers_of(lines);
+        for (port, number) in before.real.get(name).map(numbers_of).unwrap_or_default() {
+            assert!(
+                now.get(&port).is_none_or(|now| *now == number),
+                "{port} at {name}: {before:#?} {after:#?}"
+            );
         }
     }
 }
@@ -520,6 +548,7 @@ fn a_failed_operation_changes_nothing() {
         let after = views(&bed);
         assert_agreement(&after);
         assert_attached(&bed, &after);
+        assert_numbers(&bed, &before[0], &after[0]);
         let what = match &result {
             Ok(()) => "done",
             // Only the answer is missing.

@@ -83,6 +83,7 @@ impl Supervisor {
         if stored.steering == before {
             return Ok(());
         }
+        operation.note_ports([switch]);
         let at = switch.clone();
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();

@@ -58,6 +58,14 @@ pub(super) fn far_end(port: &AddPort) -> Option<Claim> {
     }
 }
 
+/// The switch that a pipe leads to.
+fn far_switch(port: &AddPort) -> Option<&SwitchName> {
+    match &port.driver {
+        PortDriver::Pipe { switch, .. } => Some(switch),
+        _ => None,
+    }
+}
+
 /// A port, and the other end if it is a pipe.
 fn both_ends(switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Vec<(SwitchName, PortName)> {
     let mut ends = vec![(switch.clone(), port.clone())];
@@ -103,7 +111,7 @@ impl Supervisor {
         if !self.0.switches().contains_key(&name) {
             self.check_switch_quota()?;
         }
-        self.0.fabrics.ask(orders::AddSwitch { definition: alone(&request) })?;
+        self.order_switch(&request)?;
         let made = name.clone();
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
@@ -123,6 +131,8 @@ impl Supervisor {
             stack,
             created: Time::now(),
         };
+        operation
+            .note_ports(std::iter::once(&name).chain(stored.definition.ports.iter().filter_map(far_switch)));
         stored.definition.ports.iter().try_for_each(|port| self.join(&name, port))?;
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.journal.owners.set(&name, stored.definition.owner.clone());
@@ -347,7 +357,7 @@ impl Supervisor {
         let _change = self.0.change();
         let name = stored.definition.name.clone();
         // If the fabric has ended, the next one gets the switch.
-        let _ = self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) });
+        let _ = self.order_switch(&stored.definition);
         let _ = self.0.fabrics.start_agent_of(&stored.definition);
         self.0.switches().insert(name.clone(), stored.clone());
         self.restore_ports(std::slice::from_ref(stored), |_| true);
@@ -395,6 +405,7 @@ impl Supervisor {
             self.restore_forwarding(before);
             return Err(failure);
         }
+        operation.note_ports(std::iter::once(switch).chain(far_switch(request)));
         let (at, port) = (switch.clone(), request.name.clone());
         operation.undo_by(move |supervisor| {
             supervisor.take_down_port(&at, &port);

@@ -3,7 +3,7 @@
 use super::state::Fabric;
 use crate::error::{OperationError, PortError};
 use crate::network::{Network, adopt, placeholder};
-use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, PortName, SwitchName};
+use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, OpenFlowPort, PortName, SwitchName};
 use protocol::agent::ControllerState;
 use protocol::fabric::{
     FlowDefinition, LinkEnd, PortInventory, SteeringDefinition, SteeringReply, TrafficSnapshot,
@@ -166,6 +166,23 @@ impl Fabric {
         // Functions may have lost their service.
         self.0.functions.wake();
         result
+    }
+
+    /// Gives names of a steering switch these numbers.
+    pub(crate) fn set_port_numbers(
+        &self,
+        switch: SwitchName,
+        numbers: Vec<(OpenFlowPort, u16)>,
+    ) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.set_port_numbers(&switch, numbers))?
+    }
+
+    /// The numbers of the ports, services and chains of a steering switch.
+    pub(crate) fn port_numbers(
+        &self,
+        switch: SwitchName,
+    ) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
+        self.0.switches.ask(move |network| network.port_numbers(&switch))?
     }
 
     /// The state of the services and chains of a steering switch.

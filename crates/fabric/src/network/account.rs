@@ -121,7 +121,7 @@ impl Network {
         let Ok(all) = all_steering(name, runner) else { return };
         for chain in &record.services.definition.chains {
             let Some(number) = record.services.chains.get(&chain.name) else { continue };
-            let of_shards = all.iter().filter_map(|steering| steering.chains().books(*number));
+            let of_shards = all.iter().filter_map(|steering| steering.chains().books(number));
             let books = of_shards.reduce(|mut sum, books| {
                 sum += books;
                 sum

@@ -414,7 +414,9 @@ fn is_controlled(record: &SwitchRecord) -> bool {
 }
 
 fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
-    let of = |(name, port): (&model::PortName, &PortRecord)| Some((*record.port_keys.get(name)?, port.id));
+    let of = |(name, port): (&model::PortName, &PortRecord)| {
+        Some((PortKey(record.port_numbers.get(name)?), port.id))
+    };
     record.ports.iter().filter_map(of).collect()
 }
 
@@ -439,17 +441,21 @@ fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32
         (number, described)
     };
     let port = |(name, port): (&model::PortName, &PortRecord)| {
-        let number = u32::from(record.port_keys.get(name)?.0);
+        let number = u32::from(record.port_numbers.get(name)?);
         Some(describe(number, name.to_string(), runner.down(port.id).is_none()))
     };
     let steered = record.services.outputs();
-    let steered = steered.filter_map(|(output, name)| Some(describe(output.port_number()?, name, true)));
+    let steered =
+        steered.filter_map(|(output, port)| Some(describe(output.port_number()?, port.to_string(), true)));
     record.ports.iter().filter_map(port).chain(steered).collect()
 }
 
 fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {
     let is_there = |port: u32| {
-        record.ports.keys().any(|name| record.port_keys.get(name).is_some_and(|key| u32::from(key.0) == port))
+        record
+            .ports
+            .keys()
+            .any(|name| record.port_numbers.get(name).is_some_and(|number| u32::from(number) == port))
     };
     if port.is_none_or(is_there) { Ok(()) } else { Err(()) }
 }

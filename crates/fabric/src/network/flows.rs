@@ -3,20 +3,15 @@
 use super::attach::Network;
 use super::ended_flows::EndedFlows;
 use super::faces::prepare_port;
-use super::numbers::chain_number;
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
 use crate::limits::{
     MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_FLOWS_OF_REPLY, MAX_MATCHES,
 };
-use model::{AddFlow, FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchName};
+use model::{FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchName};
 use protocol::fabric::{FieldMatch, FlowDefinition};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Shards, Steering, SteeringShards};
-
-/// Keys of the names of ports, from 1.
-const MAX_PORT_KEYS: usize = u16::MAX as usize - 1;
 
 /// Why a flow is refused that no daemon of ours orders.
 pub(super) fn malformed(what: &'static str) -> OperationError {
@@ -45,42 +40,9 @@ pub(super) fn all_steering<'a>(
     runner.forwards().map(steering).collect()
 }
 
-/// The key of a port's name. Keys of names that neither a port nor a flow has are used again.
+/// The key of a port's name.
 pub(super) fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, OperationError> {
-    if let Some(key) = record.port_keys.get(name) {
-        return Ok(*key);
-    }
-    // Not for each new name: with thousands of them, packets would wait.
-    let count = record.port_keys.len();
-    if count.is_power_of_two() || count >= MAX_PORT_KEYS {
-        forget_port_keys(record);
-    }
-    let mut taken = vec![false; count + 2];
-    for key in record.port_keys.values() {
-        if let Some(taken) = taken.get_mut(usize::from(key.0)) {
-            *taken = true;
-        }
-    }
-    // They are OpenFlow's numbers of ports too, of which zero is none.
-    let free = (1..=MAX_PORT_KEYS as u16).zip(taken.into_iter().skip(1)).find(|(_, taken)| !taken);
-    let key = free.map(|(key, _)| PortKey(key)).ok_or_else(|| malformed("the flows name too many ports"))?;
-    record.port_keys.insert(name.clone(), key);
-    Ok(key)
-}
-
-/// Forgets the keys of names that neither a port, a flow nor a chain has.
-fn forget_port_keys(record: &mut SwitchRecord) {
-    let of_chains = record.ports_of_chains();
-    let SwitchRecord { port_keys, ports, flows, .. } = record;
-    let names = |flow: &AddFlow| {
-        let output = match &flow.output {
-            FlowOutput::Port(name) => Some(name.clone()),
-            _ => None,
-        };
-        [flow.in_port.clone(), output].into_iter().flatten()
-    };
-    let used: BTreeSet<PortName> = flows.values().flat_map(names).collect();
-    port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name) || of_chains.contains(name));
+    record.port_number(name).map(PortKey)
 }
 
 /// The match with these conditions, which a stranger may have written.
@@ -158,7 +120,7 @@ impl Network {
             FlowOutput::Normal => Ok(switch::FlowOutput::Normal),
             FlowOutput::Flood => Ok(switch::FlowOutput::Flood),
             FlowOutput::Drop => Ok(switch::FlowOutput::Drop),
-            FlowOutput::Chain(name) => chain_number(record, name).map(switch::FlowOutput::Chain),
+            FlowOutput::Chain(name) => record.chain_number(name).map(switch::FlowOutput::Chain),
         };
         let added = output.and_then(|output| {
             let flow = Flow {

@@ -61,7 +61,7 @@ fn service_of<'a>(
 ) -> Option<(&'a ServiceDefinition, u16, &'a BTreeMap<BoxName, u8>)> {
     let services = &record.services.definition.services;
     let service = services.iter().find(|service| service.name == work.service)?;
-    let number = *record.services.services.get(&work.service)?;
+    let number = record.services.services.get(&work.service)?;
     Some((service, number, record.services.slots.get(&work.service)?))
 }
 
@@ -97,7 +97,7 @@ impl Network {
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
             let Ok(all) = all_steering(&record.name, runner) else { continue };
             for service in &record.services.definition.services {
-                let number = record.services.services.get(&service.name).copied().unwrap_or(u16::MAX);
+                let number = record.services.services.get(&service.name).unwrap_or(u16::MAX);
                 let slots = record.services.slots.get(&service.name);
                 let found = instances_of_shards(all.iter().map(|steering| &**steering), number);
                 let is_up = |name: &BoxName| {

@@ -1,6 +1,7 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
 use super::handover_record::HandoverRecord;
+use super::numbers::Numbers;
 use super::pairs::{PairPipes, PairSlots};
 use model::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
@@ -12,7 +13,7 @@ use protocol::fabric::SteeringDefinition;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
-use switch::{Captures, Driver, PortId, PortKey, RingBooks};
+use switch::{Captures, Driver, PortId, RingBooks};
 
 /// A port of a box that is to be attached.
 #[derive(Clone, Debug)]
@@ -57,8 +58,8 @@ pub(super) struct SwitchRecord {
     pub(super) ports: BTreeMap<PortName, PortRecord>,
     /// The port for frames to unknown addresses, in a static switch.
     pub(super) default: Option<PortName>,
-    /// The keys that flows use for ports, also for ports that are gone, in a steering switch.
-    pub(super) port_keys: BTreeMap<PortName, PortKey>,
+    /// The numbers of ports, also of those that are gone, in a steering switch: the keys that flows use for them.
+    pub(super) port_numbers: Numbers<PortName>,
     /// What the daemon wrote of each flow.
     pub(super) flows: BTreeMap<u64, AddFlow>,
     /// Services and chains, in a steering switch.
@@ -73,9 +74,9 @@ pub(super) struct SwitchRecord {
 #[derive(Debug, Default)]
 pub(super) struct ServiceRecord {
     pub(super) definition: SteeringDefinition,
-    pub(super) services: BTreeMap<ServiceName, u16>,
+    pub(super) services: Numbers<ServiceName>,
     /// Numbers of chains, also of those that only flows name.
-    pub(super) chains: BTreeMap<ChainName, u16>,
+    pub(super) chains: Numbers<ChainName>,
     /// The slots of instances, by service.
     pub(super) slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
     /// Functions that attached themselves, by service.

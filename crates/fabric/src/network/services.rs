@@ -5,7 +5,7 @@ use super::faces::prepare_faces;
 use super::flows::{all_steering, malformed, port_key};
 use super::functions::{counters, fill_in};
 use super::handover_record::range_plan;
-use super::numbers::{chains_of_flows, number};
+use super::numbers::number;
 use super::records::{ServiceRecord, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
@@ -16,7 +16,7 @@ use flow_table::Output;
 use model::{
     AddressRange, BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic,
     InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, MAX_STATIC_MAPPINGS, MappedEnd,
-    MappedProtocol, RefusedTuples, ServiceName, StaticMapping, SwitchName, TranslationStatus,
+    MappedProtocol, OpenFlowPort, RefusedTuples, ServiceName, StaticMapping, SwitchName, TranslationStatus,
 };
 use packet::protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,16 +26,16 @@ use switch::{
 };
 
 impl ServiceRecord {
-    /// The services and chains as outputs of flows, with the names that controllers see.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = (Output, String)> {
+    /// The services and chains as outputs of flows, and as the ports that controllers see.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = (Output, OpenFlowPort)> {
         let SteeringDefinition { services, chains } = &self.definition;
         let services = services.iter().filter_map(|service| {
             let number = self.services.get(&service.name)?;
-            Some((Output::Service((*number).into()), format!("service:{}", service.name)))
+            Some((Output::Service(number.into()), OpenFlowPort::Service(service.name.clone())))
         });
         let chains = chains.iter().filter_map(|chain| {
             let number = self.chains.get(&chain.name)?;
-            Some((Output::Chain((*number).into()), format!("chain:{}", chain.name)))
+            Some((Output::Chain(number.into()), OpenFlowPort::Chain(chain.name.clone())))
         });
         services.chain(chains)
     }
@@ -130,11 +130,11 @@ fn box_port(record: &mut SwitchRecord, name: &BoxName, port: u8) -> Result<PortK
 
 /// The definition with numbers in place of names.
 fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<ChainsPlan, OperationError> {
-    let services = definition.services.iter().map(|service| service.name.clone()).collect();
-    number(&mut record.services.services, &services, MAX_SERVICES)?;
-    let mut chains: BTreeSet<ChainName> = chains_of_flows(record).collect();
-    chains.extend(definition.chains.iter().map(|chain| chain.name.clone()));
-    number(&mut record.services.chains, &chains, MAX_CHAINS)?;
+    let services: BTreeSet<ServiceName> =
+        definition.services.iter().map(|service| service.name.clone()).collect();
+    services.iter().try_for_each(|name| record.service_number(name).map(drop))?;
+    let chains: BTreeSet<ChainName> = definition.chains.iter().map(|chain| chain.name.clone()).collect();
+    chains.iter().try_for_each(|name| record.chain_number(name).map(drop))?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
     for defined in &definition.services {
@@ -142,11 +142,11 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
         let slots = record.services.slots.entry(name.clone()).or_default();
         let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
         let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
-        number(&mut numbers, &wanted, MAX_REPLICAS.into())?;
+        number(&mut numbers, &wanted, MAX_REPLICAS)?;
         *slots = numbers.into_iter().map(|(name, slot)| (name, slot as u8)).collect();
         let slots = slots.clone();
         let mut service = ServicePlan {
-            number: record.services.services.get(name).copied().unwrap_or_default(),
+            number: record.services.services.get(name).unwrap_or_default(),
             instances: Vec::new(),
             destinations: Vec::new(),
             translation: translation.as_ref().map(translation_plan),
@@ -177,7 +177,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
         for destination in destinations {
             service.destinations.push(match destination {
                 Destination::Service(name) => {
-                    DestinationPlan::Service(record.services.services.get(name).copied().unwrap_or_default())
+                    DestinationPlan::Service(record.services.services.get(name).unwrap_or_default())
                 }
                 Destination::Port(name) => DestinationPlan::Port(port_key(record, name)?),
             });
@@ -186,12 +186,8 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
     }
     for chain in &definition.chains {
         plan.chains.push(ChainPlan {
-            number: record.services.chains.get(&chain.name).copied().unwrap_or_default(),
-            services: chain
-                .services
-                .iter()
-                .filter_map(|name| record.services.services.get(name).copied())
-                .collect(),
+            number: record.services.chains.get(&chain.name).unwrap_or_default(),
+            services: chain.services.iter().filter_map(|name| record.services.services.get(name)).collect(),
             from: chain.from.as_ref().map(|name| port_key(record, name)).transpose()?,
             to: port_key(record, &chain.to)?,
             both_ways: chain.both_ways,
@@ -295,7 +291,7 @@ fn instances(
     waiting: &BTreeMap<BoxName, u64>,
 ) -> Vec<InstanceStatus> {
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
-    let found = instances_of_shards(all.iter().copied(), *number);
+    let found = instances_of_shards(all.iter().copied(), number);
     let slots = record.slots.get(&service.name);
     let attached = record.attached.get(&service.name);
     let status = |instance: &InstanceDefinition| {
@@ -333,7 +329,7 @@ fn traffic(counters: HopCounters) -> HopTraffic {
 
 fn chain_status(record: &ServiceRecord, all: &[&Steering], chain: &CreateChain) -> ChainStatus {
     let number = record.chains.get(&chain.name);
-    let of_shards = all.iter().filter_map(|steering| steering.chains().counters(*number?));
+    let of_shards = all.iter().filter_map(|steering| steering.chains().counters(number?));
     let counters = of_shards.reduce(|mut sum, counters| {
         sum += counters;
         sum

@@ -1,6 +1,7 @@
 //! Switches and their ports.
 
 use super::attach::Network;
+use super::numbers::Numbers;
 use super::pairs::{PairSlots, captured};
 use super::records::{
     AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
@@ -124,7 +125,7 @@ impl Network {
             definition: CreateSwitch { ports: Vec::new(), ..definition.clone() },
             ports: BTreeMap::new(),
             default: None,
-            port_keys: BTreeMap::new(),
+            port_numbers: Numbers::default(),
             flows: BTreeMap::new(),
             services: ServiceRecord::default(),
             number,
@@ -552,7 +553,7 @@ impl Network {
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             let fault = runner.down(entry.id).map(|error| with_causes(error));
             let queues = runner.queues(entry.id);
-            let openflow = record.port_keys.get(name).map_or(0, |key| key.0.into());
+            let openflow = record.port_numbers.get(name).unwrap_or(0).into();
             let stats = PortStats { counters, cost, fault, queues, openflow, ..PortStats::default() };
             (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };

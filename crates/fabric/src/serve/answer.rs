@@ -63,6 +63,11 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::SetSteering(order) => {
             done(&order, fabric.set_steering(order.switch.clone(), order.steering.clone()))
         }
+        Order::SetPortNumbers(mut order) => {
+            let numbers = std::mem::take(&mut order.numbers);
+            done(&order, fabric.set_port_numbers(order.switch.clone(), numbers))
+        }
+        Order::PortNumbers(order) => done(&order, fabric.port_numbers(order.switch.clone())),
         Order::ServeFunctions(order) => {
             let key = ServiceKey { switch: order.switch.clone(), service: order.service.clone() };
             done(&order, fabric.serve_functions(key, &order.token, descriptors.into_iter().next()))

@@ -9,8 +9,8 @@ use super::model::{
 use crate::agent::ControllerState;
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CoreCount,
-    CreateBox, CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, PortName, PortRequest,
-    RecordedWrite, ServiceName, SwitchName,
+    CreateBox, CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, OpenFlowPort, PortName,
+    PortRequest, RecordedWrite, ServiceName, SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -211,6 +211,22 @@ orders! {
         /// The services and chains.
         steering: SteeringDefinition,
     } -> ();
+
+    /// Gives names of a steering switch without ports these numbers, as controllers know them: they get no others. In the order
+    /// in which they were given.
+    SetPortNumbers {
+        /// The switch.
+        switch: SwitchName,
+        /// The names and their numbers.
+        numbers: Vec<(OpenFlowPort, u16)>,
+    } -> ();
+
+    /// The numbers of the ports, services and chains of a steering switch, as controllers know them, and of what its flows
+    /// name.
+    PortNumbers {
+        /// The switch.
+        switch: SwitchName,
+    } -> Vec<(OpenFlowPort, u16)>;
 
     /// Accepts functions in other processes as instances of a service, at a socket that comes with the order: it listens, and
     /// keeps message boundaries. It takes the place of an earlier one.

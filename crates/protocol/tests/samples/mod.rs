@@ -4,8 +4,8 @@ use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
     CoreCount, CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File,
     FlowOutput, FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest,
-    InstanceStatus, Isolation, Limits, LogLine, MacAddr, PortDriver, PortName, PortRequest, RefusedTuples,
-    Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus, Value,
+    InstanceStatus, Isolation, Limits, LogLine, MacAddr, OpenFlowPort, PortDriver, PortName, PortRequest,
+    RefusedTuples, Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -98,6 +98,11 @@ fn steering() -> SteeringDefinition {
             both_ways: true,
         }],
     }
+}
+
+fn numbers() -> Vec<(OpenFlowPort, u16)> {
+    let number = |(text, number): (&str, u16)| (text.parse().expect("a name"), number);
+    [("uplink", 3), ("service:ids", 32768), ("chain:web", 40961)].map(number).to_vec()
 }
 
 fn image() -> ImageDigest {
@@ -256,6 +261,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             id: 3, flow: flow(), packets: 4, bytes: 300, age_seconds: 5, unused_seconds: 1
         }];
         SetSteering { switch: switch(), steering: steering() } => ();
+        SetPortNumbers { switch: switch(), numbers: numbers() } => ();
+        PortNumbers { switch: switch() } => numbers();
         ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {

@@ -1,0 +1,197 @@
+//! Numbers by which OpenFlow controllers know the ports, services and chains of steering switches. The fabric gives them. They
+//! are stored, so that the next fabric gives the same.
+
+use super::state::Supervisor;
+use super::switches::alone;
+use crate::error::OperationError;
+use crate::store::StoreChange;
+use api::{CreateSwitch, OpenFlowPort, SwitchMode, SwitchName};
+use protocol::fabric::{TrafficSnapshot, orders};
+
+impl Supervisor {
+    /// Adds a switch without ports to its fabric, with the numbers that are stored.
+    pub(super) fn order_switch(&self, definition: &CreateSwitch) -> Result<(), OperationError> {
+        let switch = definition.name.clone();
+        let numbers = match definition.mode {
+            SwitchMode::Steering => self.0.store().port_numbers(&switch)?,
+            SwitchMode::Static | SwitchMode::Learning => Vec::new(),
+        };
+        self.0.fabrics.ask(orders::AddSwitch { definition: alone(definition) })?;
+        if !numbers.is_empty() {
+            // A fabric of an earlier version gives others.
+            let _ = self.0.fabrics.ask(orders::SetPortNumbers { switch, numbers });
+        }
+        Ok(())
+    }
+
+    /// The numbers of a switch that the fabric has given and that are not stored: none if the fabric does not tell.
+    pub(super) fn new_port_numbers(
+        &self,
+        switch: &SwitchName,
+    ) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
+        let numbers = self.until_rebuilt(|| self.ask_port_numbers(switch)).unwrap_or_default();
+        Ok(self.0.store().unknown_port_numbers(switch, numbers)?)
+    }
+
+    fn ask_port_numbers(&self, switch: &SwitchName) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
+        self.steering_switch(switch)?;
+        self.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() })
+    }
+
+    /// Stores the numbers that a new fabric has given.
+    pub(super) fn store_port_numbers(&self, switch: &SwitchName) {
+        let numbers = self.ask_port_numbers(switch).unwrap_or_default();
+        let unknown = self.0.store().unknown_port_numbers(switch, numbers);
+        self.put_port_numbers(switch, unknown.unwrap_or_default());
+    }
+
+    /// The same for ports alone, whose numbers were looked at with their counters. Functions that join a service get ports
+    /// without an operation.
+    pub(super) fn store_numbers_of_ports(&self, snapshot: &TrafficSnapshot) {
+        for (switch, ports) in &snapshot.switches {
+            let numbers = ports.iter().filter_map(|(port, stats)| {
+                let number = u16::try_from(stats.openflow).ok().filter(|number| *number > 0)?;
+                Some((OpenFlowPort::Port(port.clone()), number))
+            });
+            let numbers: Vec<_> = numbers.collect();
+            if numbers.is_empty() {
+                continue;
+            }
+            let unknown = self.0.store().unknown_port_numbers(switch, numbers);
+            self.put_port_numbers(switch, unknown.unwrap_or_default());
+        }
+    }
+
+    fn put_port_numbers(&self, switch: &SwitchName, numbers: Vec<(OpenFlowPort, u16)>) {
+        if !numbers.is_empty() {
+            // If the disk is full, the next look at the ports tries again.
+            let _ = self.0.store().apply(&[StoreChange::PutPortNumbers(switch.clone(), numbers)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::{TestBed, process, until};
+    use super::*;
+    use api::{AddPort, CreateChain, CreateService, Limits, PortDriver};
+    use std::collections::BTreeMap;
+
+    fn port(name: &str) -> AddPort {
+        AddPort {
+            name: name.parse().unwrap(),
+            driver: PortDriver::Null {},
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        }
+    }
+
+    fn service(name: &str, switch: &SwitchName) -> CreateService {
+        CreateService {
+            name: name.parse().unwrap(),
+            switch: switch.clone(),
+            instance: process(name, "drop"),
+            faces: "in=0".parse().unwrap(),
+            replicas: 1,
+            container: false,
+            places: None,
+            trust_pool: false,
+            auto: None,
+            dead_after_ms: None,
+            may_send_to: [].into(),
+            translation: None,
+        }
+    }
+
+    fn numbers(bed: &TestBed, switch: &SwitchName) -> BTreeMap<String, u16> {
+        let numbers = bed.ask_port_numbers(switch).unwrap();
+        numbers.into_iter().map(|(port, number)| (port.to_string(), number)).collect()
+    }
+
+    /// Ends the fabric. The next one has everything when this returns.
+    fn replace_fabric(bed: &TestBed) {
+        let before = bed.0.rebuilds.watch();
+        bed.kill_fabric();
+        until("there is another fabric", || bed.0.rebuilds.was_any(before) && bed.has_whole_fabric());
+    }
+
+    #[test]
+    fn ports_have_their_numbers_in_the_next_fabric() {
+        let bed = TestBed::with_probe();
+        let lan: SwitchName = "lan".parse().unwrap();
+        let definition = CreateSwitch {
+            mode: SwitchMode::Steering,
+            ports: ["a", "b", "c"].map(port).to_vec(),
+            ..CreateSwitch::new(lan.clone())
+        };
+        bed.create_switch(definition.clone()).unwrap();
+        for name in ["dpi", "ids", "nat"] {
+            bed.create_service(service(name, &lan)).unwrap();
+        }
+        for name in ["old", "web"] {
+            let chain = CreateChain {
+                name: name.parse().unwrap(),
+                switch: lan.clone(),
+                services: vec!["nat".parse().unwrap()],
+                from: None,
+                to: "c".parse().unwrap(),
+                both_ways: false,
+            };
+            bed.create_chain(chain).unwrap();
+        }
+        bed.remove_port(&lan, &"a".parse().unwrap()).unwrap();
+        bed.remove_service(&"dpi".parse().unwrap()).unwrap();
+        bed.remove_chain(&lan, &"old".parse().unwrap()).unwrap();
+        let expected = |changes: &[(&str, u16)]| {
+            let all = [("b", 2), ("c", 3), ("ids-1.0", 5), ("nat-1.0", 6)];
+            let steered = [("service:ids", 32769), ("service:nat", 32770), ("chain:web", 40961)];
+            let all = all.iter().chain(&steered).chain(changes);
+            all.map(|(port, number)| (port.to_string(), *number)).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(numbers(&bed, &lan), expected(&[]));
+        replace_fabric(&bed);
+        assert_eq!(numbers(&bed, &lan), expected(&[]));
+        // A new port gets the number of no removed one, which waits for its name, also in the next fabric.
+        for name in ["d", "a"] {
+            bed.add_port(&lan, &port(name)).unwrap();
+        }
+        let with_new = expected(&[("a", 1), ("d", 7)]);
+        assert_eq!(numbers(&bed, &lan), with_new);
+        replace_fabric(&bed);
+        assert_eq!(numbers(&bed, &lan), with_new);
+        bed.create_service(service("dpi", &lan)).unwrap();
+        let with_service = expected(&[("a", 1), ("d", 7), ("dpi-1.0", 4), ("service:dpi", 32768)]);
+        assert_eq!(numbers(&bed, &lan), with_service);
+    }
+
+    #[test]
+    fn a_port_is_numbered_again_only_with_its_switch() {
+        let bed = TestBed::with_probe();
+        let lan: SwitchName = "lan".parse().unwrap();
+        let definition = |ports: &[&str]| CreateSwitch {
+            mode: SwitchMode::Steering,
+            ports: ports.iter().map(|name| port(name)).collect(),
+            ..CreateSwitch::new(lan.clone())
+        };
+        let expected = |list: &[(&str, u16)]| -> BTreeMap<String, u16> {
+            list.iter().map(|(port, number)| (port.to_string(), *number)).collect()
+        };
+        bed.create_switch(definition(&["a", "b", "c"])).unwrap();
+        bed.remove_port(&lan, &"a".parse().unwrap()).unwrap();
+        // A store of an earlier version has no numbers: the next fabric gives them in the order of the ports, and they stay.
+        let stored = bed.stored_switch(&lan).unwrap();
+        let forget = [StoreChange::RemoveSwitch(lan.clone()), StoreChange::PutSwitch(stored)];
+        bed.0.store().apply(&forget[..1]).unwrap();
+        bed.0.store().apply(&forget[1..]).unwrap();
+        replace_fabric(&bed);
+        assert_eq!(numbers(&bed, &lan), expected(&[("b", 1), ("c", 2)]));
+        bed.remove_port(&lan, &"b".parse().unwrap()).unwrap();
+        replace_fabric(&bed);
+        assert_eq!(numbers(&bed, &lan), expected(&[("c", 2)]));
+        // Another switch of the name begins anew.
+        bed.remove_switch(&lan).unwrap();
+        bed.create_switch(definition(&["c", "d"])).unwrap();
+        assert_eq!(numbers(&bed, &lan), expected(&[("c", 1), ("d", 2)]));
+    }
+}
