@@ -105,7 +105,8 @@ impl Outputs<'_> {
     /// Sends a frame into a chain, or to an instance of a service.
     fn steer(&mut self, output: Output, frame: &[u8]) {
         let Origin { number, lookups, .. } = self.origin;
-        let tuple = Key::extract(frame, &Tunnels::default().ingress(number)).0.flow_tuple(frame, self.flow_seed);
+        let tuple =
+            Key::extract(frame, &Tunnels::default().ingress(number)).0.flow_tuple(frame, self.flow_seed);
         let flow = (&tuple, lookups);
         let step = match output {
             Output::Chain(chain) => {
