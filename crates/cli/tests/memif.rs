@@ -66,6 +66,26 @@ fn two_switches_are_joined_by_a_memif() {
 }
 
 #[test]
+fn a_socket_that_somebody_removed_is_made_again() {
+    let daemon = Daemon::start("lost-sockets");
+    daemon.check(&["switch", "create", "lan"], 0, &[]);
+    for driver in ["memif", "vhost_user"] {
+        let path = daemon.folder.join(driver);
+        let socket = path.to_str().expect("a plain path");
+        let name = driver.trim_end_matches("_user");
+        let add = ["port", "add", "lan", name, "--driver", driver, "--path", socket, "--role", "server"];
+        daemon.check(&add, 0, &[]);
+        std::fs::remove_file(&path).expect("a socket");
+        wait("the socket is there again", || path.exists());
+        let event = |what: &str| format!("port {name} of switch lan {what}");
+        daemon.until(&["events"], &event("works again"));
+        let removed = event(&format!("does not work: its socket {socket} was removed"));
+        daemon.check(&["events"], 0, &[&removed]);
+        assert!(port(&daemon, "lan", name)["fault"].is_null());
+    }
+}
+
+#[test]
 fn the_options_of_a_memif_are_checked() {
     let daemon = Daemon::start("memif-options");
     daemon.check(&["switch", "create", "lan"], 0, &[]);

@@ -88,9 +88,15 @@ fn steer_packets(threads: &str) {
     let in_port = controller.port("source-lan.0");
     // Users see what a controller's configuration has to name.
     let known = format!("datapath {:#018x}", features.datapath);
+    daemon.check(&["service", "create", "ids", "--container"], 0, &[]);
+    daemon.check(&["chain", "create", "web", "ids", "--to", "sink-lan.0"], 0, &[]);
+    let (service, chain) = (controller.port("service:ids"), controller.port("chain:web"));
     let shown = daemon.check(&["switch", "show", "lan"], 0, &[&known]);
-    for (name, number) in [("sink-lan.0", port), ("source-lan.0", in_port)] {
-        assert!(shown.contains(&format!(", {name} is port {number}")), "{shown}");
+    for (name, number) in
+        [("sink-lan.0", port), ("source-lan.0", in_port), ("service:ids", service), ("chain:web", chain)]
+    {
+        let row = [number.to_string(), name.to_string()];
+        assert!(shown.lines().any(|line| line.split_whitespace().eq(&row)), "{name} {number}: {shown}");
     }
     let action = PacketOutAction::Perform(Action::Output(Output::Port(port)));
     controller.send(&Message::PacketOut(PacketOut {

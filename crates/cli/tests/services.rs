@@ -176,7 +176,20 @@ fn a_user_chains_services() {
     daemon.check(&["service", "scale", "fw", "2"], 0, &["fw has 2 instances"]);
     daemon.check(&["events"], 0, &["service fw is no longer scaled by its load"]);
     daemon.check(&["ps"], 0, &["fw-2"]);
-    daemon.check(&["service", "scale", "ids", "1", "--drain", "1"], 0, &["ids has 1 instance"]);
+    daemon.check(&["suspend", "ids-1"], 0, &[]);
+    let state = |name: &str| {
+        let text = daemon.check(&["service", "show", "ids"], 0, &[]);
+        let line = text.lines().find(|line| line.starts_with(name)).expect("the instance").to_string();
+        line.split_whitespace().nth(1).expect("a state").to_string()
+    };
+    assert_eq!((state("ids-1"), state("ids-2")), ("suspended".into(), "up".into()));
+    daemon.check(&["resume", "ids-1"], 0, &[]);
+    assert_eq!(state("ids-1"), "up");
+    daemon.check(
+        &["service", "scale", "ids", "1", "--drain", "1"],
+        0,
+        &["ids has 1 instance", "; 1 was taken out"],
+    );
     wait("the instance is drained", || {
         daemon.json(&["service", "show", "ids"])["instances"].as_array().map(Vec::len) == Some(1)
     });

@@ -213,6 +213,15 @@ as_text!(
     "What OpenFlow controllers see as a port: the name of a port, `service:NAME` or `chain:NAME`."
 );
 
+/// The number of what controllers see as a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenFlowNumber {
+    /// What it is.
+    pub port: OpenFlowPort,
+    /// The number, by which the entries of controllers name it.
+    pub number: u32,
+}
+
 /// What a switch does while no controller is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -54,7 +54,7 @@ pub use configuration::{
 };
 pub use controllers::{
     ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,
-    MAX_CONTROLLERS, OpenFlowPort,
+    MAX_CONTROLLERS, OpenFlowNumber, OpenFlowPort,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
@@ -74,9 +74,9 @@ pub use name::{
 };
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use services::{
-    ChainDetail, ChainStatus, CreateChain, CreateService, Destination, Faces, FacesError, HandoverPhase,
-    HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS,
-    MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
+    ChainDetail, ChainStatus, CreateChain, CreateService, Destination, DrainedInstance, Faces, FacesError,
+    HandoverPhase, HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH,
+    MAX_DESTINATIONS, MAX_REPLICAS, ReplicaRange, ReplicaRangeError, ScaleService, ServiceStatus,
 };
 pub use size::{
     CoreCount, CoreCountError, Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu,

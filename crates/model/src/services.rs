@@ -332,6 +332,20 @@ pub struct ServiceStatus {
     pub translation: Option<Translation>,
     /// The instances, in the order of their numbers.
     pub instances: Vec<InstanceStatus>,
+    /// The instances that a change of their number takes out of the service, also those that are gone already. Only in the
+    /// answer to such a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drained: Vec<DrainedInstance>,
+}
+
+/// An instance that a change of their number takes out of its service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrainedInstance {
+    /// The box.
+    pub name: BoxName,
+    /// How the state of its flows was handed over when that was last known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<HandoverStatus>,
 }
 
 /// The state of an instance.
@@ -341,6 +355,9 @@ pub struct InstanceStatus {
     pub name: BoxName,
     /// Whether it receives packets: its ports at the faces are connected.
     pub up: bool,
+    /// Whether its box is suspended. It counts as up, and packets wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     /// Whether it gets no new flows, because it will be removed.
     pub draining: bool,
     /// Flows that are assigned to it.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::controllers::{ControllerAddress, ControllerStatus, FailMode};
+use crate::controllers::{ControllerAddress, ControllerStatus, FailMode, OpenFlowNumber};
 use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
@@ -455,6 +455,9 @@ pub struct SwitchDetail {
     /// The datapath identifier by which controllers know the switch, in hexadecimal digits. Absent without controllers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<String>,
+    /// The ports, services and chains as controllers know them, by number. Empty without controllers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub openflow_numbers: Vec<OpenFlowNumber>,
     /// What the switch does while no controller is connected.
     #[serde(default)]
     pub fail_mode: FailMode,

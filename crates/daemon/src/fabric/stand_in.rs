@@ -75,6 +75,7 @@ impl StandIn {
         let services = present.services.into_iter().map(|service| {
             let instances = service.instances.into_iter().map(|instance| InstanceStatus {
                 up: true,
+                suspended: false,
                 draining: instance.draining,
                 flows: state.flows.get(&instance.name).copied().unwrap_or(0),
                 packets: 0,

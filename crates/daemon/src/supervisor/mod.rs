@@ -40,6 +40,7 @@ mod reconcile;
 mod restarts;
 mod save;
 mod service_monitor;
+mod service_status;
 #[cfg(test)]
 mod service_tests;
 mod services;

@@ -4,8 +4,8 @@
 use super::state::Supervisor;
 use super::switches::alone;
 use crate::error::OperationError;
-use crate::store::StoreChange;
-use api::{CreateSwitch, OpenFlowPort, SwitchMode, SwitchName};
+use crate::store::{StoreChange, StoredSwitch};
+use api::{CreateSwitch, OpenFlowNumber, OpenFlowPort, SwitchMode, SwitchName, SwitchPort};
 use protocol::fabric::{TrafficSnapshot, orders};
 
 impl Supervisor {
@@ -36,6 +36,32 @@ impl Supervisor {
     fn ask_port_numbers(&self, switch: &SwitchName) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
         self.steering_switch(switch)?;
         self.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() })
+    }
+
+    /// What the controllers of a switch see as ports, by number. `ports`: those of the switch.
+    pub(super) fn openflow_numbers(
+        &self,
+        stored: &StoredSwitch,
+        ports: &[SwitchPort],
+    ) -> Vec<OpenFlowNumber> {
+        if stored.definition.controllers.is_empty() {
+            return Vec::new();
+        }
+        let of_port = |port: &SwitchPort| {
+            Some(OpenFlowNumber { port: OpenFlowPort::Port(port.name.clone()), number: port.openflow? })
+        };
+        let mut numbers: Vec<OpenFlowNumber> = ports.iter().filter_map(of_port).collect();
+        // A fabric of an earlier version does not tell those of services and chains.
+        let steered = self.ask_port_numbers(&stored.definition.name).unwrap_or_default().into_iter();
+        let is_there = |port: &OpenFlowPort| match port {
+            OpenFlowPort::Port(_) => false,
+            OpenFlowPort::Service(name) => stored.steering.service(name).is_some(),
+            OpenFlowPort::Chain(name) => stored.steering.chain(name).is_some(),
+        };
+        let steered = steered.filter(|(port, _)| is_there(port));
+        numbers.extend(steered.map(|(port, number)| OpenFlowNumber { port, number: number.into() }));
+        numbers.sort_by_key(|found| found.number);
+        numbers
     }
 
     /// Stores the numbers that a new fabric has given.

@@ -6,6 +6,8 @@ use api::{
     AddPort, EventKind, LinkState, PortDriver, PortName, SocketRole, Subject, SwitchName, with_causes,
 };
 use protocol::fabric::{PortStats, TrafficSnapshot, orders};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
@@ -27,6 +29,20 @@ pub(super) fn is_awaited(driver: &PortDriver) -> bool {
         PortDriver::Memif { role: SocketRole::Client, .. }
             | PortDriver::VhostUser { role: SocketRole::Client, .. }
     )
+}
+
+/// The socket of a port at which peers connect.
+fn own_socket(driver: &PortDriver) -> Option<&str> {
+    match driver {
+        PortDriver::Memif { path, role: SocketRole::Server, .. }
+        | PortDriver::VhostUser { path, role: SocketRole::Server, .. } => Some(path),
+        _ => None,
+    }
+}
+
+/// Whether there is a socket, as far as this process may look.
+fn is_socket(path: &str) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 /// Whether a port works because its peer is connected.
@@ -73,6 +89,7 @@ impl Supervisor {
             }
         }
         let stats = |(switch, port): &(SwitchName, PortName)| snapshot.switches.get(switch)?.get(port);
+        self.find_lost_sockets(&definitions, |key| stats(key).is_some_and(is_connected));
         let recovered = |key: &(SwitchName, PortName)| {
             let (switch, port) = key;
             self.0.faults().remove(key);
@@ -111,5 +128,33 @@ impl Supervisor {
                 None => {}
             }
         }
+    }
+    /// Notes that the socket of a port is there, if the port has one.
+    pub(super) fn note_socket(&self, switch: &SwitchName, port: &AddPort) {
+        if own_socket(&port.driver).is_some_and(is_socket) {
+            self.0.sockets().insert((switch.clone(), port.name.clone()));
+        }
+    }
+
+    /// Records ports that no peer can find any more because their sockets were removed. Those that have peers go on.
+    fn find_lost_sockets(
+        &self,
+        ports: &[(SwitchName, AddPort)],
+        is_connected: impl Fn(&(SwitchName, PortName)) -> bool,
+    ) {
+        for (switch, port) in ports {
+            let Some(path) = own_socket(&port.driver) else { continue };
+            let key = (switch.clone(), port.name.clone());
+            if is_socket(path) {
+                self.0.sockets().insert(key);
+            } else if !is_connected(&key) && self.0.sockets().remove(&key) {
+                // A daemon that may not look there, or sees other files than the launcher, has not seen the socket before.
+                self.fail(switch, &port.name, format!("its socket {path} was removed"));
+            }
+        }
+        let is_there = |key: &(SwitchName, PortName)| {
+            ports.iter().any(|(switch, port)| (switch, &port.name) == (&key.0, &key.1))
+        };
+        self.0.sockets().retain(is_there);
     }
 }

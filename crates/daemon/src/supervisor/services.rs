@@ -14,20 +14,13 @@ use crate::service_error::ServiceError;
 use crate::store::{Action, StoredChain, StoredInstance, StoredService, StoredSwitch};
 use api::{
     AddressRange, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination,
-    EventKind, HandoverPhase, HandoverStatus, Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner,
-    PortName, PortRequest, ScaleService, ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time,
-    TranslationStatus, with_causes,
+    EventKind, Install, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest, ScaleService,
+    ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, with_causes,
 };
-use protocol::fabric::{SteeringReply, orders};
-use std::collections::{BTreeMap, BTreeSet};
+use protocol::fabric::orders;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How long a scaling waits for the flows of drained instances. The hand-over goes on without it.
-const HANDOVER_WAIT: Duration = Duration::from_secs(2);
-
-/// The interval between two looks at them.
-const HANDOVER_LOOK: Duration = Duration::from_millis(5);
+use std::time::Duration;
 
 /// The times after which a silent instance may count as dead: a function that waits for the processor is not dead.
 const DEAD_AFTER_MS: std::ops::RangeInclusive<u32> = 10..=3_600_000;
@@ -315,26 +308,10 @@ impl Supervisor {
         if let (Some(translation), Some(range)) = (&stored.definition.translation, request.auto) {
             translation.check(range.max).map_err(ServiceError::Translation)?;
         }
-        self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
-            self.scale(operation, name, request, None)
-        })?;
-        self.after_handover(name)
-    }
-
-    /// The state of a service as soon as its drained instances have handed their flows over, or after a while.
-    fn after_handover(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
-        let end = Instant::now() + HANDOVER_WAIT;
-        loop {
-            let status = self.show_service(name)?;
-            let phases = status.instances.iter().filter_map(|there| there.handover.as_ref());
-            let is_busy = |handover: &HandoverStatus| {
-                matches!(handover.phase, HandoverPhase::Waiting | HandoverPhase::Running)
-            };
-            if !phases.into_iter().any(is_busy) || Instant::now() >= end {
-                return Ok(status);
-            }
-            std::thread::sleep(HANDOVER_LOOK);
-        }
+        let claims = || self.claims_to_scale(name, request);
+        let drained = self
+            .operate(Action::Change, name, &claims, |operation| self.scale(operation, name, request, None))?;
+        self.after_handover(name, drained)
     }
 
     /// Changes the number of instances of a service because of its load, unless somebody else scaled it meanwhile.
@@ -347,7 +324,7 @@ impl Supervisor {
         self.operate(Action::Change, name, &|| self.claims_to_scale(name, request), |operation| {
             match self.find_service(name) {
                 Some((_, stored)) if stored.definition.auto == request.auto => {
-                    self.scale(operation, name, request, Some(why))
+                    self.scale(operation, name, request, Some(why)).map(drop)
                 }
                 _ => Ok(()),
             }
@@ -367,14 +344,14 @@ impl Supervisor {
         claims
     }
 
-    /// Changes the number of instances as a step of an operation.
+    /// Changes the number of instances as a step of an operation. Returns those that are drained from now on.
     pub(super) fn scale(
         &self,
         operation: &mut Operation,
         name: &ServiceName,
         request: ScaleService,
         why: Option<&str>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<Vec<BoxName>, OperationError> {
         let (switch, stored) = self.stored_service(name)?;
         let before = stored.definition.replicas;
         let ScaleService { auto, drain_seconds, .. } = request;
@@ -425,7 +402,8 @@ impl Supervisor {
             };
             operation.note(EventKind::ServiceScaled, name, message);
         }
-        Ok(())
+        let is_new = |there: &&StoredInstance| there.number > replicas && there.drain_until.is_none();
+        Ok(stored.instances.iter().filter(is_new).map(|there| there.name.clone()).collect())
     }
 
     /// Replaces the configuration of all instances of a service.
@@ -586,33 +564,6 @@ impl Supervisor {
             Ok(())
         })
     }
-
-    /// Lists the services, by name.
-    pub fn services(&self) -> Result<Vec<ServiceStatus>, OperationError> {
-        let mut found = Vec::new();
-        for stored in self.switches_with_steering() {
-            if stored.steering.services.is_empty() {
-                continue;
-            }
-            let reply = self.steering_reply(&stored.definition.name)?;
-            found.extend(stored.steering.services.iter().map(|service| self.service_status(service, &reply)));
-        }
-        found.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(found)
-    }
-
-    /// The state of a service.
-    pub fn show_service(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
-        let (switch, stored) = self.stored_service(name)?;
-        Ok(self.service_status(&stored, &self.steering_reply(&switch)?))
-    }
-
-    fn service_status(&self, stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
-        let sockets = &self.0.function_sockets;
-        let socket = if stored.definition.container { sockets.path(&stored.definition.name) } else { None };
-        let socket = socket.map(|path| path.display().to_string());
-        ServiceStatus { socket, ..service_status(stored, reply) }
-    }
 }
 
 /// The chains that lead through a service, and the other services that may send to it.
@@ -650,56 +601,6 @@ fn instances(count: u16) -> String {
     match count {
         1 => "1 instance".into(),
         count => format!("{count} instances"),
-    }
-}
-
-fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
-    let definition = &stored.definition;
-    let found = reply.services.iter().find(|(name, _)| *name == definition.name);
-    let found = found.map_or(&[][..], |(_, instances)| instances);
-    let instance = |there: &StoredInstance| {
-        let range = range_of(definition, there.number);
-        let unused = range.map(|range| TranslationStatus { range, learnt: 0, refused: Default::default() });
-        let known = found.iter().find(|status| status.name == there.name).cloned();
-        let status = known.unwrap_or_else(|| InstanceStatus {
-            name: there.name.clone(),
-            up: false,
-            draining: false,
-            flows: 0,
-            packets: 0,
-            overruled: 0,
-            waiting: 0,
-            lost: 0,
-            translation: None,
-            counters: BTreeMap::new(),
-            handover: None,
-            taken_over: 0,
-        });
-        InstanceStatus {
-            draining: there.drain_until.is_some(),
-            translation: status.translation.or(unused),
-            ..status
-        }
-    };
-    ServiceStatus {
-        name: definition.name.clone(),
-        switch: definition.switch.clone(),
-        owner: definition.instance.owner.clone(),
-        stack: stored.stack.clone(),
-        created: stored.created,
-        faces: definition.faces,
-        replicas: definition.replicas,
-        auto: definition.auto,
-        dead_after_ms: definition.dead_after_ms,
-        may_send_to: definition.may_send_to.clone(),
-        translation: definition.translation.clone(),
-        socket: None,
-        places: definition.places,
-        trust_pool: definition.trust_pool,
-        instances: match definition.container {
-            true => found.to_vec(),
-            false => stored.instances.iter().map(instance).collect(),
-        },
     }
 }
 

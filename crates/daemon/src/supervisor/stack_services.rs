@@ -342,7 +342,7 @@ impl Supervisor {
                 })
             }
             SteeringStep::Reload(name, install) => self.reload(operation, &name, &install),
-            SteeringStep::Scale(name, request) => self.scale(operation, &name, request, None),
+            SteeringStep::Scale(name, request) => self.scale(operation, &name, request, None).map(drop),
             SteeringStep::RemoveServices(names) => self.unmake_services(operation, &names),
             SteeringStep::MakeChain(wanted) => self.make_chain(operation, wanted, Some(stack)),
             SteeringStep::SetChain(wanted) => self.change_chain(operation, wanted),

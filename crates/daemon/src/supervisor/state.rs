@@ -26,7 +26,7 @@ use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use protocol::StoreIdentity;
 use protocol::fabric::{CheckLimits, orders};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -142,6 +142,8 @@ pub(super) struct SupervisorState {
     change: Mutex<()>,
     /// Switch ports that are down, and why: their device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
+    /// Ports whose socket, at which peers connect, was there when it was last looked at.
+    sockets: Mutex<BTreeSet<(SwitchName, PortName)>>,
     /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
     pub(super) output_folder: Option<PathBuf>,
     /// The file of the store. `None`: it is in memory.
@@ -216,6 +218,10 @@ impl SupervisorState {
 
     pub(super) fn faults(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), String>> {
         lock(&self.faults)
+    }
+
+    pub(super) fn sockets(&self) -> MutexGuard<'_, BTreeSet<(SwitchName, PortName)>> {
+        lock(&self.sockets)
     }
 
     pub(super) fn pending(&self) -> MutexGuard<'_, BTreeMap<StackName, PendingConfirmation>> {
@@ -361,6 +367,7 @@ impl Supervisor {
             ends_fabric: settings.ends_fabric || settings.store.is_none(),
             upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),
+            sockets: Mutex::default(),
             pending: Mutex::default(),
             started: Time::now(),
             image: settings.image_name.clone(),

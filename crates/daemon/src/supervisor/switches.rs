@@ -201,6 +201,7 @@ impl Supervisor {
         let order =
             orders::AddPort { switch: switch.clone(), port: port.clone(), instead: devices.instead() };
         self.report_instead(switch, &port.name, &devices);
+        self.note_socket(switch, port);
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
             drop(devices);
             Devices::close(self.0.fabrics.connector(), port);
@@ -256,6 +257,7 @@ impl Supervisor {
         let order =
             orders::AddPort { switch: switch.clone(), port: port.clone(), instead: devices.instead() };
         self.report_instead(switch, &port.name, &devices);
+        self.note_socket(switch, port);
         self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop)
     }
 
@@ -748,7 +750,7 @@ impl Supervisor {
                 default: definition.default,
             }
         };
-        let port_list = described.into_iter().map(port).collect();
+        let port_list: Vec<SwitchPort> = described.into_iter().map(port).collect();
         let CreateSwitch { controllers, fail_mode, .. } = &stored.definition;
         let states = match controllers.is_empty() {
             true => Vec::new(),
@@ -772,6 +774,7 @@ impl Supervisor {
             status: self.switch_status(&stored, &snapshot),
             datapath,
             controllers: controllers.collect(),
+            openflow_numbers: self.openflow_numbers(&stored, &port_list),
             fail_mode: *fail_mode,
             port_list,
         })

@@ -300,6 +300,7 @@ fn instances(
         Some(InstanceStatus {
             name: instance.name.clone(),
             up: found.is_up,
+            suspended: false,
             draining: found.is_draining,
             flows: found.flows,
             packets: found.packets,

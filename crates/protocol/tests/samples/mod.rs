@@ -266,7 +266,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
-                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new(),
+                name: name(), up: true, suspended: false, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new(),
                 waiting: 2, lost: 4, taken_over: 6,
                 handover: Some(HandoverStatus {
                     phase: HandoverPhase::Failed, handed_over: 5, kept: 2, lost: 1, problem: Some("no room".into())

@@ -382,9 +382,20 @@ fn report(status: &ServiceStatus, is_json: bool) {
         let (name, switch) = (&status.name, &status.switch);
         return output::text(&format!("{name} accepts functions for switch {switch} at {socket}\n"));
     }
-    let draining = status.instances.iter().filter(|instance| instance.draining).count() as u64;
-    let rest = if draining > 0 { format!(", and {draining} that drain") } else { String::new() };
-    let rest = format!("{rest}{}", handed_over(status));
+    let draining = status.instances.iter().filter(|instance| instance.draining).count();
+    let taken_out = match status.drained.len() {
+        0 if draining > 0 => format!(", and {draining} that drain"),
+        0 => String::new(),
+        1 => "; 1 was taken out".to_string(),
+        several => format!("; {several} were taken out"),
+    };
+    let still = match draining {
+        _ if status.drained.is_empty() => String::new(),
+        0 => String::new(),
+        1 => ", and 1 still drains".to_string(),
+        several => format!(", and {several} still drain"),
+    };
+    let rest = format!("{taken_out}{still}{}", handed_over(status));
     let instances = count(status.replicas.into(), "instance");
     output::text(&format!("{} has {instances} at switch {}{rest}\n", status.name, status.switch));
 }
@@ -469,8 +480,10 @@ fn translator_row(instance: &InstanceStatus) -> Vec<String> {
 
 /// What became of the flows of drained instances.
 fn handed_over(status: &ServiceStatus) -> String {
+    let there = status.instances.iter().filter_map(|instance| instance.handover.as_ref());
+    let drained = status.drained.iter().filter_map(|instance| instance.handover.as_ref());
     let all: Vec<&HandoverStatus> =
-        status.instances.iter().filter_map(|instance| instance.handover.as_ref()).collect();
+        if status.drained.is_empty() { there.collect() } else { drained.collect() };
     if all.is_empty() {
         return String::new();
     }
@@ -520,10 +533,11 @@ fn replicas(status: &ServiceStatus) -> String {
 }
 
 fn instance_row(instance: &InstanceStatus) -> Vec<String> {
-    let state = match (instance.draining, instance.up) {
-        (true, _) => "draining",
-        (false, true) => "up",
-        (false, false) => "down",
+    let state = match instance {
+        InstanceStatus { draining: true, .. } => "draining",
+        InstanceStatus { suspended: true, .. } => "suspended",
+        InstanceStatus { up: true, .. } => "up",
+        _ => "down",
     };
     let mut row = vec![instance.name.to_string(), state.to_string()];
     let InstanceStatus { flows, packets, waiting, lost, overruled, .. } = instance;
@@ -542,7 +556,7 @@ fn row(status: &ServiceStatus) -> Vec<String> {
         status.name.to_string(),
         status.switch.to_string(),
         if status.socket.is_some() { "-".into() } else { replicas(status) },
-        number(|instance| instance.up),
+        number(|instance| instance.up && !instance.suspended),
         number(|instance| instance.draining),
         sum(|instance| instance.flows),
         sum(|instance| instance.packets),

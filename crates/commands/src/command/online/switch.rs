@@ -1,12 +1,11 @@
 //! `clickbox switch`: the switches that connect boxes.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use api::operation::{Json, Nothing, Operation};
 use api::{
-    ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, Owner, PortName,
-    RemoveQuery, SteeringStatus, SwitchDetail, SwitchMode, SwitchName, SwitchPort, SwitchStatus, operation,
+    ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, OpenFlowNumber, Owner,
+    RemoveQuery, SteeringStatus, SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
@@ -240,18 +239,18 @@ fn print_controllers(detail: &SwitchDetail) {
     if !detail.controllers.is_empty() {
         let rows = detail.controllers.iter().map(controller_row).collect();
         online::print(&Table { columns: CONTROLLERS, rows }, "");
-        output::text(&format!("\n{}\n\n", controllers_view(detail)));
+        // What the configuration of a controller has to name, and what its entries name.
+        output::text(&format!("\ndatapath {}\n\n", detail.datapath.as_deref().unwrap_or("-")));
+        let row = |found: &OpenFlowNumber| vec![found.number.to_string(), found.port.to_string()];
+        let rows: Vec<Vec<String>> = detail.openflow_numbers.iter().map(row).collect();
+        if !rows.is_empty() {
+            online::print(&Table { columns: OPENFLOW_NUMBERS, rows }, "");
+            output::text("\n");
+        }
     }
 }
 
-/// What a controller's configuration has to name: the datapath identifier, and the numbers of ports.
-fn controllers_view(detail: &SwitchDetail) -> String {
-    let number = |port: &SwitchPort| Some((port.openflow?, port.name.clone()));
-    let numbers: BTreeMap<u32, PortName> = detail.port_list.iter().filter_map(number).collect();
-    let list: Vec<String> =
-        numbers.iter().map(|(number, name)| format!(", {name} is port {number}")).collect();
-    format!("datapath {}{}", detail.datapath.as_deref().unwrap_or("-"), list.concat())
-}
+const OPENFLOW_NUMBERS: &[Column] = &[Column::number("OPENFLOW"), Column::flexible("PORT", 20)];
 
 const CONTROLLERS: &[Column] = &[
     Column::flexible("CONTROLLER", 20),

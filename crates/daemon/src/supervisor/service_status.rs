@@ -1,0 +1,149 @@
+//! The state of services.
+
+use super::state::Supervisor;
+use super::steering::range_of;
+use crate::error::OperationError;
+use crate::store::{StoredInstance, StoredService};
+use api::{
+    BoxName, DrainedInstance, HandoverPhase, HandoverStatus, InstanceStatus, ServiceName, ServiceStatus,
+    TranslationStatus,
+};
+use protocol::fabric::{Asked, Phase, SteeringReply, orders};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How long a scaling waits for the flows of drained instances. The hand-over goes on without it.
+const HANDOVER_WAIT: Duration = Duration::from_secs(2);
+
+/// The interval between two looks at them.
+const HANDOVER_LOOK: Duration = Duration::from_millis(5);
+
+impl Supervisor {
+    /// Lists the services, by name.
+    pub fn services(&self) -> Result<Vec<ServiceStatus>, OperationError> {
+        let mut found = Vec::new();
+        for stored in self.switches_with_steering() {
+            if stored.steering.services.is_empty() {
+                continue;
+            }
+            let reply = self.steering_reply(&stored.definition.name)?;
+            found.extend(stored.steering.services.iter().map(|service| self.service_status(service, &reply)));
+        }
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
+    }
+
+    /// The state of a service.
+    pub fn show_service(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
+        let (switch, stored) = self.stored_service(name)?;
+        Ok(self.service_status(&stored, &self.steering_reply(&switch)?))
+    }
+
+    fn service_status(&self, stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
+        let sockets = &self.0.function_sockets;
+        let socket = if stored.definition.container { sockets.path(&stored.definition.name) } else { None };
+        let socket = socket.map(|path| path.display().to_string());
+        let mut status = ServiceStatus { socket, ..service_status(stored, reply) };
+        if !stored.definition.container {
+            self.find_suspended(stored, &mut status);
+        }
+        status
+    }
+
+    /// Notes which instances have suspended boxes. The switch does not know it: their rings take packets.
+    fn find_suspended(&self, stored: &StoredService, status: &mut ServiceStatus) {
+        let names: Vec<BoxName> = stored.instances.iter().map(|there| there.name.clone()).collect();
+        let link = self.0.fabrics.of(&stored.definition.instance.owner);
+        // A fabric that has ended has none.
+        let found = link.and_then(|link| link.ask(orders::BoxRuntimes { names, ask: Asked::None }).ok());
+        let suspended: BTreeSet<BoxName> = found
+            .into_iter()
+            .flatten()
+            .filter(|runtime| runtime.phase == Phase::Suspended)
+            .map(|runtime| runtime.name)
+            .collect();
+        for instance in &mut status.instances {
+            instance.suspended = suspended.contains(&instance.name);
+        }
+    }
+
+    /// The state of a service as soon as its drained instances have handed their flows over, or after a while. `drained`: those
+    /// that a change of their number takes out.
+    pub(super) fn after_handover(
+        &self,
+        name: &ServiceName,
+        drained: Vec<BoxName>,
+    ) -> Result<ServiceStatus, OperationError> {
+        let end = Instant::now() + HANDOVER_WAIT;
+        let mut drained: Vec<DrainedInstance> =
+            drained.into_iter().map(|name| DrainedInstance { name, handover: None }).collect();
+        loop {
+            let status = self.show_service(name)?;
+            for drained in &mut drained {
+                // One that is gone keeps what was last seen of it.
+                let there = status.instances.iter().find(|there| there.name == drained.name);
+                drained.handover = there.and_then(|there| there.handover.clone()).or(drained.handover.take());
+            }
+            let phases = status.instances.iter().filter_map(|there| there.handover.as_ref());
+            let is_busy = |handover: &HandoverStatus| {
+                matches!(handover.phase, HandoverPhase::Waiting | HandoverPhase::Running)
+            };
+            if !phases.into_iter().any(is_busy) || Instant::now() >= end {
+                return Ok(ServiceStatus { drained, ..status });
+            }
+            std::thread::sleep(HANDOVER_LOOK);
+        }
+    }
+}
+
+fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
+    let definition = &stored.definition;
+    let found = reply.services.iter().find(|(name, _)| *name == definition.name);
+    let found = found.map_or(&[][..], |(_, instances)| instances);
+    let instance = |there: &StoredInstance| {
+        let range = range_of(definition, there.number);
+        let unused = range.map(|range| TranslationStatus { range, learnt: 0, refused: Default::default() });
+        let known = found.iter().find(|status| status.name == there.name).cloned();
+        let status = known.unwrap_or_else(|| InstanceStatus {
+            name: there.name.clone(),
+            up: false,
+            suspended: false,
+            draining: false,
+            flows: 0,
+            packets: 0,
+            overruled: 0,
+            waiting: 0,
+            lost: 0,
+            translation: None,
+            counters: BTreeMap::new(),
+            handover: None,
+            taken_over: 0,
+        });
+        InstanceStatus {
+            draining: there.drain_until.is_some(),
+            translation: status.translation.or(unused),
+            ..status
+        }
+    };
+    ServiceStatus {
+        name: definition.name.clone(),
+        switch: definition.switch.clone(),
+        owner: definition.instance.owner.clone(),
+        stack: stored.stack.clone(),
+        created: stored.created,
+        faces: definition.faces,
+        replicas: definition.replicas,
+        auto: definition.auto,
+        dead_after_ms: definition.dead_after_ms,
+        may_send_to: definition.may_send_to.clone(),
+        translation: definition.translation.clone(),
+        socket: None,
+        places: definition.places,
+        trust_pool: definition.trust_pool,
+        instances: match definition.container {
+            true => found.to_vec(),
+            false => stored.instances.iter().map(instance).collect(),
+        },
+        drained: Vec::new(),
+    }
+}
