@@ -136,9 +136,7 @@ impl Engine {
     pub fn round(&mut self) -> Result<bool, EngineError> {
         let platform = self.context.platform.clone();
         platform.pause_point();
-        if self.status.generation() != self.generation {
-            self.continue_as_copy();
-        }
+        self.renew();
         let served = self.serve()?;
         let start = platform.cycles();
         let worked = self.turn()?;
@@ -193,8 +191,16 @@ impl Engine {
         Ok(worked)
     }
 
-    /// Continues as a copy, with its own seeds, time and addresses.
-    fn continue_as_copy(&mut self) {
+    /// Takes the seeds, the time and the addresses that the host has given the box meanwhile: because it is a copy, or because it
+    /// waited for a use.
+    pub(crate) fn renew(&mut self) {
+        if self.status.generation() != self.generation {
+            self.take_boot_info();
+        }
+    }
+
+    #[cold]
+    fn take_boot_info(&mut self) {
         self.generation = self.status.generation();
         if let Ok(info) = BootInfo::read(&self.pages) {
             self.context.set_boot_info(&info);

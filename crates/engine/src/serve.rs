@@ -99,6 +99,8 @@ impl Engine {
             && let Some(message) = self.inbox.poll(&mut self.requests)?
         {
             served = true;
+            // It may have been told so just before the request.
+            self.renew();
             let number = message.number;
             let answer = self.answer(message);
             if let Some(answer) = answer.transpose() {

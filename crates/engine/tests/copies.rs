@@ -115,3 +115,27 @@ fn a_copy_has_its_own_addresses() {
         );
     });
 }
+
+/// A box that waits for its use gets seeds, time and addresses before its first configuration.
+#[test]
+fn a_renewed_box_has_its_own_seeds_and_addresses() {
+    in_each(|name, target| {
+        let mut seeds = BTreeSet::new();
+        let mut sandbox = host().create(target, &settings(2, 64)).unwrap();
+        sandbox.start().unwrap();
+        sandbox.call(&Request::Stats, TIMEOUT).unwrap();
+        for round in 1..4 {
+            sandbox.renew(&[[2, 0, 0, 0, 7, round], [2, 0, 0, 0, 8, round]]).unwrap();
+            let text = "dice :: Script(TYPE PASSIVE, return $(random 4000000000));
+                Idle -> e :: EtherEncap(0x0800, 0:eth, 1:eth) -> Discard;";
+            install(&mut sandbox, "", text);
+            let [source, destination] =
+                ["e.src", "e.dst"].map(|handler| read(&mut sandbox, handler).replace(":", "-"));
+            assert_eq!(source, format!("02-00-00-00-07-0{round}"), "{name}");
+            assert_eq!(destination, format!("02-00-00-00-08-0{round}"), "{name}");
+            seeds.insert(read(&mut sandbox, "dice.run"));
+            sandbox.call(&Request::Remove { name: "" }, TIMEOUT).unwrap();
+        }
+        assert_eq!(seeds.len(), 3, "{name}");
+    });
+}

@@ -44,6 +44,9 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a box's escaped diagnostics of one configuration. Further diagnostics are dropped.
 pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
 
+/// How long a spare sandbox is kept after the last start of a box of its kind: it has memory and a process of its own.
+pub(crate) const SPARE_TIME: Duration = Duration::from_secs(60);
+
 /// The time for a box to report its counters: a list of boxes must not wait for one in an endless loop.
 pub(crate) const STATS_TIMEOUT: Duration = Duration::from_millis(20);
 
@@ -127,6 +130,12 @@ pub(crate) const HUGE_PAGE_BUDGET: Duration = Duration::from_millis(10);
 /// Events kept for the daemon, and their bytes: some quote a box.
 pub(crate) const MAX_EVENTS: usize = 8192;
 pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
+
+/// How long a thread that has carried out an order polls for the next one before it sleeps: a daemon often gives several in a row.
+pub(crate) const ORDER_POLL_TIME: Duration = Duration::from_micros(50);
+
+/// How long a thread polls for the end of a command to the switches' thread before it sleeps: nearly all take less.
+pub(crate) const COMMAND_POLL_TIME: Duration = Duration::from_micros(100);
 
 /// Threads that carry out orders. Each may wait for a box.
 pub(crate) const MAX_ORDER_THREADS: usize = 512;

@@ -26,7 +26,9 @@ pub mod fabric;
 pub mod function;
 mod hello;
 pub mod launcher;
+mod poll;
 
 pub use channel::memory_file;
 pub use channel::{Channel, ChannelError, MAX_DESCRIPTORS, MemoryFileFault, Received};
 pub use hello::{Hello, HelloError, StoreIdentity};
+pub use poll::poll_briefly;

@@ -72,8 +72,8 @@ pub struct Mailbox {
     inbox: Inbox,
     events: EventChannel,
     number: u32,
-    /// Keeps alive the memory that contains the channels.
-    _region: Arc<SharedRegion>,
+    /// The memory that contains the channels.
+    region: Arc<SharedRegion>,
 }
 
 impl Mailbox {
@@ -95,7 +95,7 @@ impl Mailbox {
                 _region: region.clone(),
             }))),
             number: 0,
-            _region: region,
+            region,
         })
     }
 
@@ -144,6 +144,11 @@ impl Mailbox {
     pub fn end_sleep(&self) {
         self.replies.end_sleep();
         self.requests.end_sleep();
+    }
+
+    /// The memory that contains the channels.
+    pub(crate) fn region(&self) -> &SharedRegion {
+        &self.region
     }
 
     /// The channel of the box's events.

@@ -180,6 +180,12 @@ impl Sandbox {
         }
     }
 
+    /// Gives the ports of a box that runs no configuration other addresses, and the box new seeds and the time, as a copy gets
+    /// them. It takes them before the next request. It must have answered one: while it starts, it reads the ones before.
+    pub fn renew(&self, addresses: &[[u8; 6]]) -> Result<(), CreateError> {
+        self.mailbox.region().renew(addresses)
+    }
+
     /// Installs a configuration under a name.
     pub fn install(&mut self, name: &str, configuration: &str, timeout: Duration) -> Result<(), CallError> {
         self.call(&Request::Install { name, configuration }, timeout).map(drop)

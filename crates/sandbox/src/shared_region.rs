@@ -164,14 +164,13 @@ impl SharedRegion {
         regions: &[MemoryRegion],
     ) -> Result<(), CreateError> {
         let (clock_tsc, clock_unix_ns) = cpu::clock();
-        let system = |cause| SystemError { action: "read random numbers", cause };
         let port = |(layout, port): (&boundary::PortLayout, &crate::settings::PortSettings)| PortInfo {
             slots: layout.slots,
             receive: layout.receive as u32,
             transmit: layout.transmit as u32,
             buffers: layout.buffers as u32,
             buffers_size: layout.buffers_size as u32,
-            mac: port.mac.iter().rev().fold(0, |mac, byte| mac << 8 | u64::from(*byte)),
+            mac: mac_word(&port.mac),
             mtu: port.mtu.into(),
         };
         let ports = settings.ports.iter().flat_map(|port| std::iter::repeat_n(port, settings.pairs));
@@ -181,7 +180,7 @@ impl SharedRegion {
             tsc_hz: cpu::tsc_hz(),
             clock_tsc,
             clock_unix_ns,
-            seeds: cpu::seeds().map_err(system)?,
+            seeds: seeds()?,
             regions: regions.to_vec(),
             ports: self.plan.layout.ports.iter().zip(ports).map(port).collect(),
             pairs: u32::try_from(settings.pairs).unwrap_or(u32::MAX),
@@ -191,4 +190,30 @@ impl SharedRegion {
         self.status()?.set_polling(settings.polls);
         Ok(())
     }
+
+    /// Writes the boot info of a running box again, with new seeds, the time, and these addresses of its ports. What else is
+    /// in it concerns the box alone, which could write it too.
+    pub(crate) fn renew(&self, addresses: &[[u8; 6]]) -> Result<(), CreateError> {
+        let mut info = BootInfo::read(&self.memory)?;
+        (info.clock_tsc, info.clock_unix_ns) = cpu::clock();
+        info.seeds = seeds()?;
+        let pairs = usize::try_from(info.pairs).unwrap_or(usize::MAX).max(1);
+        for (ports, address) in info.ports.chunks_mut(pairs).zip(addresses) {
+            ports.iter_mut().for_each(|port| port.mac = mac_word(address));
+        }
+        info.write(&self.memory)?;
+        let status = self.status()?;
+        status.set_generation(status.generation().wrapping_add(1));
+        Ok(())
+    }
+}
+
+/// Random numbers for a box.
+fn seeds() -> Result<[u64; 4], SystemError> {
+    cpu::seeds().map_err(|cause| SystemError { action: "read random numbers", cause })
+}
+
+/// A MAC address as a number, with the first byte in the lowest bits.
+fn mac_word(address: &[u8; 6]) -> u64 {
+    address.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

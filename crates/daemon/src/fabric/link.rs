@@ -47,7 +47,10 @@ struct LinkState {
 
 /// An order that was sent.
 #[derive(Debug)]
-pub(crate) struct PendingOrder<A>(Pending<A>);
+pub(crate) struct PendingOrder<A> {
+    client: Arc<Client>,
+    pending: Pending<A>,
+}
 
 /// The answer to an order, for a task that awaits it.
 pub(crate) type AwaitedAnswer<A> = oneshot::Receiver<Result<<A as Ask>::Answer, FabricError>>;
@@ -55,7 +58,7 @@ pub(crate) type AwaitedAnswer<A> = oneshot::Receiver<Result<<A as Ask>::Answer, 
 impl<A: Ask> PendingOrder<A> {
     /// Waits for the answer.
     pub(crate) fn wait(self) -> Result<A::Answer, OperationError> {
-        with_fault(|| Ok(self.0.wait().map(|(answer, _)| answer)?))
+        with_fault(|| Ok(self.client.wait(self.pending).map(|(answer, _)| answer)?))
     }
 }
 
@@ -202,16 +205,20 @@ impl FabricLink {
 
     /// Sends an order, and does not wait.
     pub(crate) fn begin<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
-        Ok(PendingOrder(self.client()?.begin(order, &[])?))
+        let client = self.client()?;
+        let pending = client.begin(order, &[])?;
+        Ok(PendingOrder { client, pending })
     }
 
     /// Sends an order, if a fabric is connected, and does not wait for its answer.
     pub(crate) fn begin_now<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
-        let client = self.state().client.clone();
-        Ok(PendingOrder(client.ok_or(FabricError::Disconnected)?.begin(order, &[])?))
+        let client = self.state().client.clone().ok_or(FabricError::Disconnected)?;
+        let pending = client.begin(order, &[])?;
+        Ok(PendingOrder { client, pending })
     }
 
-    /// Sends an order if that is possible without waiting. The receiver then gets its answer, or nothing if the fabric ends.
+    /// Sends an order if that is possible without waiting. The receiver then gets its answer, or nothing if the fabric ends. An
+    /// answer that comes at once is waited for.
     pub(crate) fn try_begin<A>(&self, order: A) -> Result<Option<AwaitedAnswer<A>>, OperationError>
     where
         A: Ask,
@@ -219,8 +226,11 @@ impl FabricLink {
     {
         let Some(client) = self.state().client.clone() else { return Ok(None) };
         let (sender, answer) = oneshot::channel();
-        let is_sent = client.try_begin(order, move |answer| drop(sender.send(answer)))?;
-        Ok(is_sent.then_some(answer))
+        if !client.try_begin(order, move |answer| drop(sender.send(answer)))? {
+            return Ok(None);
+        }
+        client.poll(|| (!answer.is_empty()).then_some(()));
+        Ok(Some(answer))
     }
 
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.

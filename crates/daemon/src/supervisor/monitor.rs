@@ -105,7 +105,7 @@ impl Supervisor {
         let (state, news, client) = (Arc::downgrade(&self.0), self.0.news.clone(), client.clone());
         let link = link.clone();
         let run = move || {
-            let why = reader.run(|_| news.announce());
+            let why = reader.run(move |_| news.announce());
             if let Some(state) = state.upgrade()
                 && link.lost(&client)
             {

@@ -7,6 +7,7 @@ use super::pools::Pools;
 use super::resources::{RunResources, SharedWorker};
 use super::sandbox_kind;
 use super::share::Share;
+use super::spares::Spares;
 use crate::error::OperationError;
 use crate::network::Port;
 use crate::processors::{AffinityGuard, Processors, ReservedProcessor};
@@ -17,6 +18,7 @@ use sandbox::{
     SandboxKind, Settings, Snapshot, Target, Worker,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use switch::driver::BoxPort;
 
 /// MTU of a box's port: the longest packet without its Ethernet header.
@@ -25,6 +27,8 @@ const MTU: u16 = 1500;
 /// Creates boxes.
 #[derive(Debug)]
 pub(crate) struct SandboxFactory {
+    /// Declared before what runs them.
+    pub(crate) spares: Spares,
     host: Host,
     workers: Vec<Arc<SharedWorker>>,
     /// The processors, and which of them are reserved.
@@ -70,6 +74,7 @@ impl SandboxFactory {
         };
         let affinity = workers.iter().map(share).collect();
         Ok(Self {
+            spares: Spares::default(),
             host,
             workers,
             cores,
@@ -172,6 +177,25 @@ impl SandboxFactory {
         wake_event: Arc<EventFd>,
         snapshot: Option<&Snapshot>,
     ) -> Result<CreatedBox, OperationError> {
+        self.with_room(|| self.try_make(definition, wake_event.clone(), snapshot))
+    }
+
+    /// Starts a box.
+    pub(crate) fn start(&self, instance: &Instance) -> Result<(), CreateError> {
+        self.with_room(|| instance.start())
+    }
+
+    /// Tries something again without spares if it fails: they may have what it lacks.
+    fn with_room<T, E>(&self, attempt: impl Fn() -> Result<T, E>) -> Result<T, E> {
+        attempt().or_else(|error| if self.spares.give_up(Duration::ZERO) { attempt() } else { Err(error) })
+    }
+
+    fn try_make(
+        &self,
+        definition: &CreateBox,
+        wake_event: Arc<EventFd>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<CreatedBox, OperationError> {
         let slots = u32::from(definition.ring);
         let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &model::PortRequest| PortSettings {
@@ -267,9 +291,10 @@ impl SandboxFactory {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
         let image = image.map(|digest| self.images.get(digest)).transpose()?;
         let settings = Settings { image, ports: vec![port; ports], ..Settings::new(memory) };
-        let sandbox = self.host.create(Target::Process, &settings)?;
-        sandbox.start()?;
-        Ok(sandbox)
+        Ok(self.with_room(|| {
+            let sandbox = self.host.create(Target::Process, &settings)?;
+            sandbox.start().map(|()| sandbox)
+        })?)
     }
 }
 

@@ -137,6 +137,11 @@ impl Instance {
         result
     }
 
+    /// Gives its ports other addresses, and each core new seeds and the time, before its first configuration.
+    pub(crate) fn renew(&self, addresses: &[[u8; 6]]) -> Result<(), CreateError> {
+        self.sandboxes.lock().iter().try_for_each(|sandbox| sandbox.renew(addresses))
+    }
+
     /// Tells each of several cores which one it is, before the first configuration.
     pub(crate) fn number_cores(&self, time: Duration) -> Result<(), CallError> {
         let mut sandboxes = self.sandboxes.lock_within(time).map_err(|LockTimeout| CallError::TimedOut)?;

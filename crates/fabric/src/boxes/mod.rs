@@ -15,6 +15,7 @@ mod resources;
 mod sandbox_kind;
 mod share;
 mod silence;
+mod spares;
 mod templates;
 mod write_record;
 
@@ -27,5 +28,6 @@ pub(crate) use output_store::{OutputStore, StoreResult};
 pub(crate) use report::{ExitStatus, report, summary};
 pub(crate) use sandbox_kind::reported_sandbox;
 pub(crate) use share::Share;
+pub(crate) use spares::{SpareShape, is_memory_short};
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};
 pub(crate) use write_record::{NewWrite, OwnWrite, WriteRecord};

@@ -198,8 +198,10 @@ impl Fabric {
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
     ) -> Result<(Arc<Instance>, Vec<Port>), OperationError> {
-        // It cannot be used for a copy.
+        // They cannot be used for a copy.
+        let spare = || self.take_spare(self.0.factory.resolve(definition.sandbox).ok()?, definition);
         let prepared = self.take_prepared(managed).filter(|_| snapshot.is_none());
+        let prepared = prepared.or_else(|| if snapshot.is_none() { spare() } else { None });
         let is_started = prepared.is_some();
         let made = match prepared {
             Some(made) => made,
@@ -215,7 +217,7 @@ impl Fabric {
             instance.discard();
         }
         if !is_started {
-            instance.start()?;
+            self.0.factory.start(&instance)?;
         }
         instance.set_share(Share::of(definition));
         self.0

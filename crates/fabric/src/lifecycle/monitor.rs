@@ -51,6 +51,7 @@ impl Fabric {
         if metered.elapsed() >= MEASURE_INTERVAL {
             *metered = Instant::now();
             self.measure();
+            self.give_up_spares();
         }
         let pause = if is_talkative { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
         self.throttle().map_or(pause, |look| look.min(pause))

@@ -293,6 +293,7 @@ impl Fabric {
                 instance.discard();
             }
         }
+        self.0.factory.spares.give_up(Duration::ZERO);
         self.0.exit_events.wake();
         self.0.functions.wake();
     }

@@ -3,9 +3,10 @@
 use super::attach::Network;
 use super::shard_threads::{Bells, ShardThread};
 use crate::error::OperationError;
-use crate::limits::{MAX_WAIT, ROUNDS_PER_EXPIRY};
+use crate::limits::{COMMAND_POLL_TIME, MAX_WAIT, ROUNDS_PER_EXPIRY};
 use crate::processors::Processors;
 use boundary::limits::MAX_PAIRS;
+use protocol::poll_briefly;
 use sandbox::{EventFd, SystemError};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -110,7 +111,8 @@ impl SwitchThread {
             .send(command)
             .map_err(|_| OperationError::Ending)?;
         self.bell.ring();
-        done.recv().map_err(|_| OperationError::Ending)
+        let polled = poll_briefly(COMMAND_POLL_TIME, || done.try_recv().ok());
+        polled.map_or_else(|| done.recv().map_err(|_| OperationError::Ending), Ok)
     }
 }
 

@@ -2,16 +2,19 @@
 
 use super::answer::answer;
 use crate::lifecycle::Fabric;
-use crate::limits::{KEPT_ORDER_THREADS, MAX_ORDER_THREADS};
+use crate::limits::{KEPT_ORDER_THREADS, MAX_ORDER_THREADS, ORDER_POLL_TIME};
 use model::{BoxName, with_causes};
 use protocol::fabric::{
     FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Order, Reply, ToFabric, UnknownToFabric, VERSION,
 };
-use protocol::{Channel, Hello, Received};
+use protocol::{Channel, ChannelError, Hello, Received, poll_briefly};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// An order, or what can be told of one of a later version.
+type ReceivedOrder = Result<Option<Received<Result<ToFabric, UnknownToFabric>>>, ChannelError>;
 
 /// A connection to a daemon.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ struct Connection {
     waiting: AtomicUsize,
     /// Threads that wait or carry out an order.
     threads: AtomicUsize,
+    /// Whether one of those that wait polls.
+    is_polled: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -37,6 +42,7 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
         channel: channel.clone(),
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(1),
+        is_polled: AtomicBool::new(false),
         closed: AtomicBool::new(false),
     });
     fabric.retell_news();
@@ -56,11 +62,28 @@ pub(crate) fn report(message: &str) {
     let _ = writeln!(std::io::stderr(), "clickbox fabric: {message}");
 }
 
-/// The box whose sandbox is created when the order has been answered.
-fn to_prepare(order: &Order) -> Option<BoxName> {
-    match order {
-        Order::DefineBox(order) if order.prepare => Some(order.definition.name.clone()),
-        _ => None,
+/// What is done when an order has been answered: nobody waits for it.
+enum FollowUp {
+    /// The sandbox of this box is created. The daemon stores the box meanwhile.
+    Prepare(BoxName),
+    /// A spare for the next box like this one is created.
+    MakeSpare(BoxName),
+}
+
+impl FollowUp {
+    fn of(order: &Order) -> Option<Self> {
+        match order {
+            Order::DefineBox(order) if order.prepare => Some(Self::Prepare(order.definition.name.clone())),
+            Order::StartBox(order) => Some(Self::MakeSpare(order.name.clone())),
+            _ => None,
+        }
+    }
+
+    fn run(self, fabric: &Fabric) {
+        match self {
+            Self::Prepare(name) => fabric.prepare(&name),
+            Self::MakeSpare(name) => fabric.make_spare(&name),
+        }
     }
 }
 
@@ -79,28 +102,43 @@ fn greet(fabric: &Fabric, channel: &Channel) -> Result<(), String> {
 }
 
 impl Connection {
+    /// Receives an order that comes soon, unless another thread waits for one in this way.
+    fn poll(&self) -> Option<ReceivedOrder> {
+        if self.is_polled.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let polled = poll_briefly(ORDER_POLL_TIME, || match self.channel.try_receive_or(MAX_ORDER_BYTES) {
+            Err(ChannelError::WouldBlock) => None,
+            received => Some(received),
+        });
+        self.is_polled.store(false, Ordering::SeqCst);
+        polled
+    }
+
     /// Carries out orders until the connection closes. `stay`: the thread stays when more threads wait than are needed.
     fn run(self: &Arc<Self>, stay: bool) -> Option<String> {
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let received = self.channel.receive_or::<ToFabric, UnknownToFabric>(MAX_ORDER_BYTES);
+            let received = match self.poll() {
+                Some(received) => received,
+                None => self.channel.receive_or(MAX_ORDER_BYTES),
+            };
             // The last thread that waited starts another one before it carries out an order that may take long.
             if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.start_thread();
             }
             match received {
                 Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
-                    let prepared = to_prepare(&order);
+                    let follow_up = FollowUp::of(&order);
                     let (result, descriptors) = answer(&self.fabric, *order, descriptors);
-                    let prepared = prepared.filter(|_| result.is_ok());
+                    let follow_up = follow_up.filter(|_| result.is_ok());
                     let reply = FromFabric::Reply(Reply { number, result });
                     let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
                     if self.channel.send(&reply, &borrowed).is_err() {
                         return None;
                     }
-                    // The daemon stores the box meanwhile.
-                    if let Some(name) = prepared {
-                        self.fabric.prepare(&name);
+                    if let Some(follow_up) = follow_up {
+                        follow_up.run(&self.fabric);
                     }
                 }
                 // A daemon of a later version gives an order that this fabric cannot carry out.

@@ -116,7 +116,7 @@ impl Channel {
     /// Receives a message of at most `most` encoded bytes. Blocks; returns `None` if the other end is closed and all
     /// its messages are received. A message without any byte, which no channel sends, also counts as the end.
     pub fn receive<T: DeserializeOwned>(&self, most: usize) -> Result<Option<Received<T>>, ChannelError> {
-        self.receive_with(most, whole)
+        self.receive_with(most, whole, RecvFlags::empty())
     }
 
     /// Like [`receive`](Self::receive). A message that is no `T` may be an `E` instead: what can be told of a message of a
@@ -125,22 +125,26 @@ impl Channel {
         &self,
         most: usize,
     ) -> Result<Option<Received<Result<T, E>>>, ChannelError> {
-        self.receive_with(most, |bytes| match whole(bytes) {
-            Err(ChannelError::Decode(error)) => {
-                whole(bytes).map(Err).map_err(|_| ChannelError::Decode(error))
-            }
-            result => result.map(Ok),
-        })
+        self.receive_with(most, whole_or, RecvFlags::empty())
+    }
+
+    /// Like [`receive_or`](Self::receive_or), but fails with [`ChannelError::WouldBlock`] if there is no message now.
+    pub fn try_receive_or<T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        most: usize,
+    ) -> Result<Option<Received<Result<T, E>>>, ChannelError> {
+        self.receive_with(most, whole_or, RecvFlags::DONTWAIT)
     }
 
     fn receive_with<T>(
         &self,
         most: usize,
         decode: impl Fn(&[u8]) -> Result<T, ChannelError>,
+        flags: RecvFlags,
     ) -> Result<Option<Received<T>>, ChannelError> {
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(1 + MAX_INLINE, 0);
-            self.receive_in(buffer, most, decode)
+            self.receive_in(buffer, most, decode, flags)
         })
     }
 
@@ -149,8 +153,9 @@ impl Channel {
         buffer: &mut [u8],
         most: usize,
         decode: impl Fn(&[u8]) -> Result<T, ChannelError>,
+        flags: RecvFlags,
     ) -> Result<Option<Received<T>>, ChannelError> {
-        let Some((length, descriptors)) = self.receive_bytes(buffer)? else { return Ok(None) };
+        let Some((length, descriptors)) = self.receive_bytes(buffer, flags)? else { return Ok(None) };
         let Some((form, payload)) = buffer.get(..length).and_then(<[u8]>::split_first) else {
             return Ok(None);
         };
@@ -174,12 +179,16 @@ impl Channel {
     }
 
     /// Receives the bytes and the descriptors of a message; `None` at the end of the conversation.
-    fn receive_bytes(&self, buffer: &mut [u8]) -> Result<Option<(usize, Vec<OwnedFd>)>, ChannelError> {
+    fn receive_bytes(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> Result<Option<(usize, Vec<OwnedFd>)>, ChannelError> {
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS + 1))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let parts = &mut [IoSliceMut::new(buffer)];
-            let result = recvmsg(&self.0, parts, &mut control, RecvFlags::CMSG_CLOEXEC);
+            let result = recvmsg(&self.0, parts, &mut control, RecvFlags::CMSG_CLOEXEC | flags);
             // All descriptors that arrived have an owner from here on.
             let mut descriptors = Vec::new();
             for message in control.drain() {
@@ -222,6 +231,14 @@ fn whole<T: DeserializeOwned>(value: &[u8]) -> Result<T, ChannelError> {
     match rest {
         0 => Ok(message),
         number => Err(ChannelError::TrailingBytes(number)),
+    }
+}
+
+/// Decodes a message as by [`Channel::receive_or`].
+fn whole_or<T: DeserializeOwned, E: DeserializeOwned>(value: &[u8]) -> Result<Result<T, E>, ChannelError> {
+    match whole(value) {
+        Err(ChannelError::Decode(error)) => whole(value).map(Err).map_err(|_| ChannelError::Decode(error)),
+        result => result.map(Ok),
     }
 }
 

@@ -6,13 +6,15 @@ use super::{FromFabric, MAX_REPLY_BYTES, Notice, Reply, ToFabric, UnknownFromFab
 use crate::channel::{Channel, ChannelError, Received};
 use crate::codec;
 use crate::hello::{Hello, StoreIdentity};
+use crate::poll::poll_briefly;
 use serde_bytes::ByteBuf;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// What the caller of an order gets.
 type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
@@ -20,13 +22,30 @@ type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
 /// Takes the outcome of an order, in the thread of the [`Reader`]. It is dropped if no reply will come.
 type Caller = Box<dyn FnOnce(Outcome) + Send>;
 
+/// Takes what the fabric tells unasked.
+type NoticeHandler = Box<dyn Fn(Notice) + Send + Sync>;
+
+/// A message of the fabric, or what can be told of one of a later version.
+type FromFabricOrLater = Result<Option<Received<Result<FromFabric, UnknownFromFabric>>>, ChannelError>;
+
+/// How long a thread that has sent an order receives the answer itself, before it leaves that to the [`Reader`]'s thread: most
+/// orders take no longer.
+const POLL_TIME: Duration = Duration::from_micros(250);
+
 /// A connection to a fabric. Many threads may ask at once.
-#[derive(Debug)]
 pub struct Client {
     channel: Channel,
     waiting: Mutex<Waiting>,
     /// The version that the fabric speaks.
     peer_version: u16,
+    /// Set when the reader runs.
+    notice_handler: OnceLock<NoticeHandler>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -36,7 +55,12 @@ struct Waiting {
     callers: HashMap<u64, Caller>,
     /// The fabric has gone: no reply will come.
     closed: bool,
+    /// Why another thread than the reader's has closed the connection.
+    fault: Option<String>,
 }
+
+/// Why no more messages are received; `None` if the fabric has gone.
+struct Ended(Option<String>);
 
 impl fmt::Debug for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +75,7 @@ pub struct Pending<A> {
     order: PhantomData<A>,
 }
 
-/// Receives what the fabric sends. Exactly one thread runs it.
+/// Receives what the fabric sends and no thread that waits has received. Exactly one thread runs it.
 #[derive(Debug)]
 pub struct Reader(Arc<Client>);
 
@@ -73,7 +97,12 @@ impl Client {
             Ok(None) => return Err(FabricError::Disconnected),
             Err(error) => return Err(FabricError::Protocol(::model::with_causes(&error))),
         };
-        let client = Arc::new(Self { channel, waiting: Mutex::default(), peer_version });
+        let client = Arc::new(Self {
+            channel,
+            waiting: Mutex::default(),
+            peer_version,
+            notice_handler: OnceLock::new(),
+        });
         Ok((client.clone(), Reader(client)))
     }
 
@@ -97,7 +126,8 @@ impl Client {
         order: A,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
-        self.begin(order, descriptors)?.wait()
+        let pending = self.begin(order, descriptors)?;
+        self.wait(pending)
     }
 
     /// Sends an order with descriptors, and does not wait.
@@ -108,6 +138,19 @@ impl Client {
         let sent = self.channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors);
         sent.map_err(|error| self.not_sent(number, &error))?;
         Ok(Pending { outcome, order: PhantomData })
+    }
+
+    /// Waits for the answer to an order that this client has sent, and the descriptors that come with it.
+    pub fn wait<A: Ask>(
+        &self,
+        Pending { outcome, .. }: Pending<A>,
+    ) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
+        let (result, descriptors) = match self.poll(|| outcome.try_recv().ok()) {
+            Some(outcome) => outcome,
+            // An error means that the reader dropped the caller because the fabric has gone.
+            None => outcome.recv().map_err(|_| FabricError::Disconnected)?,
+        };
+        Ok((decoded::<A>(result)?, descriptors))
     }
 
     /// Sends an order, and has the reader's thread pass the answer to `answered`, which must not wait for anything. It is
@@ -149,18 +192,64 @@ impl Client {
         }
     }
 
+    /// Receives what the fabric sends, in this thread too, until `look` finds something, but only for a moment.
+    pub fn poll<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let notice = self.notice_handler.get()?;
+        poll_briefly(POLL_TIME, || {
+            look().or_else(|| {
+                match self.channel.try_receive_or(MAX_REPLY_BYTES) {
+                    Err(ChannelError::WouldBlock) => {}
+                    received => {
+                        if let Err(Ended(Some(why))) = self.take(received, notice) {
+                            self.waiting().fault = Some(why);
+                            self.channel.shut_down();
+                        }
+                    }
+                }
+                look()
+            })
+        })
+    }
+
+    /// Passes an outcome to the caller of an order.
+    fn answer(&self, number: u64, outcome: Outcome) {
+        let caller = self.waiting().callers.remove(&number);
+        if let Some(caller) = caller {
+            caller(outcome);
+        }
+    }
+
+    /// Passes a message on.
+    fn take(&self, received: FromFabricOrLater, notice: &NoticeHandler) -> Result<(), Ended> {
+        match received {
+            Ok(Some(Received { message: Ok(message), descriptors })) => match message {
+                FromFabric::Reply(Reply { number, result }) => self.answer(number, (result, descriptors)),
+                FromFabric::Notice(found) => notice(found),
+                FromFabric::Hello(_) => return Err(Ended(Some("it greets twice".to_string()))),
+            },
+            // A fabric of a later version has more errors and notices. They concern one order, or none.
+            Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. })) => {
+                let error = FabricError::Protocol("the reply is one of a later version".into());
+                self.answer(reply.number, (Err(error), Vec::new()));
+            }
+            Ok(Some(Received { message: Err(UnknownFromFabric::Notice(_)), .. })) => {}
+            Ok(None) => return Err(Ended(None)),
+            // This process has no descriptors left for a long reply. It is unknown whose it was.
+            Err(ChannelError::Truncated) => {
+                let message = "the daemon has no file descriptors left".to_string();
+                let callers = std::mem::take(&mut self.waiting().callers);
+                for caller in callers.into_values() {
+                    caller((Err(FabricError::System(message.clone())), Vec::new()));
+                }
+            }
+            Err(error) => return Err(Ended(Some(::model::with_causes(&error)))),
+        }
+        Ok(())
+    }
+
     /// Closes the connection. Callers that wait get [`FabricError::Disconnected`].
     pub fn close(&self) {
         self.channel.shut_down();
-    }
-}
-
-impl<A: Ask> Pending<A> {
-    /// Waits for the answer and the descriptors that come with it.
-    pub fn wait(self) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
-        // An error means that the reader dropped the caller because the fabric has gone.
-        let (result, descriptors) = self.outcome.recv().map_err(|_| FabricError::Disconnected)?;
-        Ok((decoded::<A>(result)?, descriptors))
     }
 }
 
@@ -171,46 +260,21 @@ fn decoded<A: Ask>(result: Result<ByteBuf, FabricError>) -> Result<A::Answer, Fa
 }
 
 impl Reader {
-    /// Passes an outcome to the caller of an order.
-    fn answer(&self, number: u64, outcome: Outcome) {
-        let caller = self.0.waiting().callers.remove(&number);
-        if let Some(caller) = caller {
-            caller(outcome);
-        }
-    }
-
     /// Passes replies to their callers, and notices to `notice`, until the connection closes. Returns why it closed; `None`
     /// if the fabric has gone.
-    pub fn run(self, mut notice: impl FnMut(Notice)) -> Option<String> {
+    pub fn run(self, notice: impl Fn(Notice) + Send + Sync + 'static) -> Option<String> {
+        let Self(client) = self;
+        let notice = client.notice_handler.get_or_init(|| Box::new(notice));
         let why = loop {
-            match self.0.channel.receive_or(MAX_REPLY_BYTES) {
-                Ok(Some(Received { message: Ok(message), descriptors })) => match message {
-                    FromFabric::Reply(Reply { number, result }) => self.answer(number, (result, descriptors)),
-                    FromFabric::Notice(found) => notice(found),
-                    FromFabric::Hello(_) => break Some("it greets twice".to_string()),
-                },
-                // A fabric of a later version has more errors and notices. They concern one order, or none.
-                Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. })) => {
-                    let error = FabricError::Protocol("the reply is one of a later version".into());
-                    self.answer(reply.number, (Err(error), Vec::new()));
-                }
-                Ok(Some(Received { message: Err(UnknownFromFabric::Notice(_)), .. })) => {}
-                Ok(None) => break None,
-                // This process has no descriptors left for a long reply. It is unknown whose it was.
-                Err(ChannelError::Truncated) => {
-                    let message = "the daemon has no file descriptors left".to_string();
-                    let callers = std::mem::take(&mut self.0.waiting().callers);
-                    for caller in callers.into_values() {
-                        caller((Err(FabricError::System(message.clone())), Vec::new()));
-                    }
-                }
-                Err(error) => break Some(::model::with_causes(&error)),
+            let received = client.channel.receive_or(MAX_REPLY_BYTES);
+            if let Err(Ended(why)) = client.take(received, notice) {
+                break why;
             }
         };
-        self.0.channel.shut_down();
-        let mut waiting = self.0.waiting();
+        client.channel.shut_down();
+        let mut waiting = client.waiting();
         waiting.closed = true;
         waiting.callers.clear();
-        why
+        why.or_else(|| waiting.fault.take())
     }
 }
