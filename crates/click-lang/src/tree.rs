@@ -6,8 +6,7 @@ use crate::Limits;
 use crate::lexer;
 pub use crate::lexer::{Token, TokenKind};
 use crate::parser;
-use crate::steps::{self, complete, pause};
-use alloc::boxed::Box;
+use crate::steps::{complete, pause_every};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,8 +21,8 @@ pub struct Span {
     pub end: u32,
 }
 
-/// Steps of a chain that are freed in a step of a compilation.
-const CHAIN_STEPS_A_STEP: usize = 16;
+/// Items of chains that are freed in a step of a compilation.
+const ITEMS_FREED_A_STEP: usize = 16;
 
 /// A configuration as written: its tokens and its statements.
 #[derive(Clone, Debug)]
@@ -256,18 +255,42 @@ impl<'t> Tree<'t> {
     }
 }
 
+/// Frees statements in steps, with those inside them.
 async fn free_statements(statements: Vec<Statement>) {
-    for statement in statements {
-        pause().await;
-        match statement.kind {
-            StatementKind::Chain(steps) => steps::free_many(steps, CHAIN_STEPS_A_STEP).await,
-            StatementKind::ElementClass { class: Some(ClassUse::Compound(compound)), .. } => {
-                for body in compound.bodies {
-                    Box::pin(free_statements(body.statements)).await;
+    let mut lists = Vec::from([statements]);
+    let mut done = 0;
+    while let Some(statements) = lists.pop() {
+        for statement in statements {
+            let (steps, class) = match statement.kind {
+                StatementKind::Chain(steps) => (steps, None),
+                StatementKind::ElementClass { class, .. } => (Vec::new(), class),
+                StatementKind::Require(_) | StatementKind::Provide(_) | StatementKind::Define(_) => continue,
+            };
+            lists.extend(class.into_iter().flat_map(ClassUse::into_statements));
+            for item in steps.into_iter().flat_map(|step| step.items) {
+                pause_every(ITEMS_FREED_A_STEP, done).await;
+                done += 1;
+                match item.subject {
+                    Subject::Compound(compound) => lists.extend(compound.into_statements()),
+                    Subject::Group(statements) => lists.push(statements),
+                    Subject::Name | Subject::Implicit => {}
                 }
+                lists.extend(item.class.into_iter().flat_map(ClassUse::into_statements));
             }
-            _ => {}
         }
+    }
+}
+
+impl ClassUse {
+    fn into_statements(self) -> impl Iterator<Item = Vec<Statement>> {
+        let compound = if let Self::Compound(compound) = self { Some(compound) } else { None };
+        compound.into_iter().flat_map(Compound::into_statements)
+    }
+}
+
+impl Compound {
+    fn into_statements(self) -> impl Iterator<Item = Vec<Statement>> {
+        self.bodies.into_iter().map(|body| body.statements)
     }
 }
 
@@ -275,5 +298,30 @@ impl fmt::Display for Tree<'_> {
     /// Writes the source text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.tokens().try_for_each(|(_, text)| f.write_str(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use core::task::{Context, Waker};
+
+    #[test]
+    fn statements_inside_others_are_freed_in_steps() {
+        let (chain, list) = ("-> Counter ".repeat(400), "Idle, ".repeat(400));
+        for text in [
+            format!("Idle {chain} -> Discard;"),
+            format!("{list} Idle;"),
+            format!("elementclass X {{ input {chain} -> output }}"),
+            format!("Idle -> {{ input {chain} -> output }} -> Discard;"),
+            format!("Idle -> ( {chain} -> ) -> Discard;"),
+            format!("x :: {{ || input -> ( -> {{ {list} Idle }} -> ) -> output }};"),
+        ] {
+            let mut freeing = core::pin::pin!(Tree::parse(&text).free());
+            let mut step = || freeing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let steps = 1 + (0..).take_while(|_| step().is_pending()).count();
+            assert!((26..=27).contains(&steps), "{steps} steps: {text}");
+        }
     }
 }

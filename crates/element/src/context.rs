@@ -48,6 +48,12 @@ impl<'a> Context<'a> {
         self.runtime
     }
 
+    /// Tells the router that elements of this class do nothing in this call, so that it need not make it. Only for methods that classes
+    /// don't implement.
+    pub(crate) fn needs_no_such_call(&self) {
+        self.resources.is_needless.set(true);
+    }
+
     /// The index of the called element.
     pub fn element(&self) -> usize {
         self.element.index

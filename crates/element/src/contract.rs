@@ -44,7 +44,8 @@ pub trait Element: Sized + 'static {
     }
 
     /// Prepares to run, once all elements are configured.
-    fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        cx.needs_no_such_call();
         Ok(())
     }
 
@@ -87,7 +88,9 @@ pub trait Element: Sized + 'static {
     }
 
     /// Takes over the state of the old element of the same name and class, after `initialize`.
-    fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
+    fn inherit(&mut self, _old: &mut Self, cx: &mut Context) {
+        cx.needs_no_such_call();
+    }
 
     /// The state that an element of a related class with the same name may take over.
     fn swap_state(&mut self) -> Option<&mut dyn Any> {
@@ -132,8 +135,10 @@ pub trait Element: Sized + 'static {
         FlowKeeping::Nothing
     }
 
-    /// The router stops for good: flush and close.
-    fn cleanup(&mut self, _cx: &mut Context) {}
+    /// The router stops for good, or another takes over: flush, close, and let packets go that others have access to.
+    fn cleanup(&mut self, cx: &mut Context) {
+        cx.needs_no_such_call();
+    }
 }
 
 /// Work of an element that is done in steps of some ten microseconds, between batches.

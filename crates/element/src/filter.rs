@@ -49,7 +49,8 @@ pub trait Filter: Sized + 'static {
     }
 
     /// Prepares to run, once all elements are configured.
-    fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        cx.needs_no_such_call();
         Ok(())
     }
 
@@ -80,7 +81,9 @@ pub trait Filter: Sized + 'static {
     fn timer(&mut self, _cx: &mut Context, _timer: usize) {}
 
     /// Takes over the state of the old element of the same name and class.
-    fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
+    fn inherit(&mut self, _old: &mut Self, cx: &mut Context) {
+        cx.needs_no_such_call();
+    }
 
     /// The object that this element shares with others.
     fn export(&self) -> Option<Rc<dyn Any>> {
@@ -95,8 +98,10 @@ pub trait Filter: Sized + 'static {
         FlowKeeping::Nothing
     }
 
-    /// The router stops for good: flush and close.
-    fn cleanup(&mut self, _cx: &mut Context) {}
+    /// The router stops for good, or another takes over: flush and close.
+    fn cleanup(&mut self, cx: &mut Context) {
+        cx.needs_no_such_call();
+    }
 }
 
 impl<F: Filter> Element for F {

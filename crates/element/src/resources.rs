@@ -54,6 +54,8 @@ pub struct Resources {
     pub remarks: RefCell<Vec<SetupRemark>>,
     /// Whether a source takes several turns, after each of which others would have emptied the queues that it fills.
     pub is_paced: Cell<bool>,
+    /// Whether the call that has just ended is one for which the class of the element has no method of its own.
+    pub is_needless: Cell<bool>,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
 }
@@ -73,6 +75,7 @@ impl Resources {
             deferred: Deferred::default(),
             remarks: RefCell::default(),
             is_paced: Cell::new(false),
+            is_needless: Cell::new(false),
             taps: RefCell::default(),
         }
     }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use click_lang::compile;
-use element::{Descriptor, Environment, HandlerError, WriteEffect};
+use element::{Descriptor, Environment, HandlerError, Io, IoError, Stream, WriteEffect};
 use packet::Timestamp;
 use router::{BegunWrite, LongWrite, Options, Registry, Router, Written};
 
@@ -14,6 +14,32 @@ struct Ticking {
     time: Cell<i64>,
     tick: i64,
     console: RefCell<String>,
+    /// Streams of signals that are open, and that have ever been.
+    open: Rc<Cell<u32>>,
+    opened: Cell<u32>,
+}
+
+/// A stream of signals, which never come.
+struct Quiet(Rc<Cell<u32>>);
+
+impl Stream for Quiet {
+    fn read(&mut self, _: &mut [u8]) -> Result<Io, IoError> {
+        Ok(Io::Wait)
+    }
+
+    fn write(&mut self, _: &[u8]) -> Result<Io, IoError> {
+        Ok(Io::Closed)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        Descriptor(1)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 impl Environment for Ticking {
@@ -34,6 +60,16 @@ impl Environment for Ticking {
         self.console.borrow_mut().push_str(text);
     }
 
+    /// All but SIGHUP can be caught.
+    fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
+        if number == 1 {
+            return Err(IoError::Unsupported("catching SIGHUP"));
+        }
+        self.open.set(self.open.get() + 1);
+        self.opened.set(self.opened.get() + 1);
+        Ok(Box::new(Quiet(self.open.clone())))
+    }
+
     fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
         Vec::new()
     }
@@ -46,7 +82,8 @@ fn start_with(text: &str, tick: i64) -> (Router, Rc<Ticking>) {
     let registry = Registry::new(elements::REGISTRY);
     let compiled = compile(text, &click_lang::Options::new("config", &|name| registry.contains(name)));
     assert!(!compiled.has_errors(), "{:?}", compiled.diagnostics);
-    let environment = Rc::new(Ticking { time: Cell::new(0), tick, console: RefCell::default() });
+    let (time, console) = (Cell::new(0), RefCell::default());
+    let environment = Rc::new(Ticking { time, tick, console, open: Rc::default(), opened: Cell::default() });
     match Router::new(compiled.graph, registry, environment.clone(), Options::default()) {
         Ok(router) => (router, environment),
         Err(problems) => panic!("{problems:?}"),
@@ -115,7 +152,7 @@ fn swaps_in_a_row_leave_one_configuration_to_free() {
             router.turn();
         }
         assert_eq!(router.swaps(), swaps);
-        (0..100_000).take_while(|_| router.turn().worked).count()
+        turns_of_removal(&mut router)
     };
     let turns = turns_after(2);
     assert!(turns > 10, "{turns} turns");
@@ -134,10 +171,114 @@ fn packets_are_freed_at_once_and_elements_in_steps() {
         router.write("hotconfig", "Idle -> Discard;").expect("a swap");
         assert_eq!(router.pool().packets(), 0);
         assert_eq!(router.read("account", ""), Ok("made 300\nlost removed 300\n".into()));
-        let turns = (0..100_000).take_while(|_| router.turn().worked).count();
+        let turns = turns_of_removal(&mut router);
         // Elements, their declarations and connections, and their names: sixteen a turn.
         assert!(turns >= 3 * 3 * count as usize / 16, "{count}: {turns} turns");
     }
+}
+
+/// The turns in which a configuration is freed that was replaced.
+fn turns_of_removal(router: &mut Router) -> usize {
+    (0..100_000).take_while(|_| router.turn().worked).count()
+}
+
+/// So are those in a cache that other elements, which are freed later, have access to.
+#[test]
+fn packets_that_wait_for_an_address_are_freed_at_once() {
+    let holding = "t :: ARPTable; s :: InfiniteSource(LIMIT 300) -> SetIPAddress(1.0.0.1)
+        -> a :: ARPQuerier(1.0.0.9, 1:1:1:1:1:1, TABLE t) -> Discard; Idle -> [1] a;";
+    let mut router = start(&(text_of_counters(50) + holding));
+    for _ in 0..100 {
+        router.turn();
+    }
+    assert_eq!(number(&router, "t.length"), 300);
+    router.write("hotconfig", "Idle -> Discard;").expect("a swap");
+    assert_eq!(router.pool().packets(), 0);
+    assert_eq!(router.read("account", ""), Ok("made 301\ndiscarded 1\nlost removed 300\n".into()));
+}
+
+/// A configuration with a script that handles these signals.
+fn signalled(names: &str) -> String {
+    "Idle -> Counter -> Discard; ".repeat(200) + &format!("Script(TYPE SIGNAL {names});")
+}
+
+#[test]
+fn a_configuration_that_was_replaced_takes_no_signals() {
+    let (mut router, environment) = start_with(&signalled("USR1"), TICKS[0]);
+    assert_eq!(environment.open.get(), 1);
+    router.write("hotconfig", "Idle -> Discard;").expect("a swap");
+    assert_eq!(environment.open.get(), 0);
+    assert!(turns_of_removal(&mut router) > 20);
+}
+
+#[test]
+fn a_configuration_that_is_refused_is_closed_at_once() {
+    let (mut router, environment) = start_with("Idle -> Discard;", TICKS[0]);
+    let text = signalled("USR1") + "Script(TYPE SIGNAL HUP);";
+    let write = begin(&mut router, "hotconfig", &text);
+    let mut steps_after = 0;
+    let result = finish(&mut router, &write, |_| {
+        assert_eq!(environment.open.get(), 0);
+        steps_after += environment.opened.get();
+    });
+    let error = result.0.expect_err("an error").to_string();
+    assert!(error.contains("catching SIGHUP"), "{error}");
+    assert!(steps_after > 20, "{steps_after} steps");
+    assert_eq!((environment.open.get(), environment.opened.get()), (0, 1));
+}
+
+/// Configurations that were to replace one are freed with it, in steps, when another one takes over.
+#[test]
+fn what_was_to_take_over_is_freed_in_steps() {
+    // It is initialised, and waits for the next turn.
+    let text = format!("Script(write hotconfig {});", signalled("USR1"));
+    let (mut router, environment) = start_with(&text, TICKS[0]);
+    for _ in 0..100 {
+        if environment.open.get() == 0 {
+            router.turn();
+        }
+    }
+    assert_eq!((environment.open.get(), router.swaps()), (1, 0), "{}", environment.console.borrow());
+    let other = router.prepare("Idle -> Discard;").unwrap_or_else(|error| panic!("{error}"));
+    router.switch(other);
+    assert_eq!(environment.open.get(), 0);
+    let turns = turns_of_removal(&mut router);
+    assert!(turns > 600 / 16 + 20, "{turns} turns");
+    // It is being prepared: its rules are being compiled, which ends.
+    let mut router = start("Idle -> Discard;");
+    let long = text_of_counters(100) + &firewall(1_000, "allow all");
+    let write = begin(&mut router, "hotconfig", &long);
+    let calls = finish(&mut router, &write, |_| ()).1 as usize;
+    let mut router = start("Idle -> Discard;");
+    let write = begin(&mut router, "hotconfig", &long);
+    let left = calls / 3;
+    for _ in left..calls {
+        assert_eq!(router.continue_write(&write), None);
+    }
+    router.write("hotconfig", "Idle -> Discard;").expect("a swap");
+    let turns = turns_of_removal(&mut router);
+    // A call performs two steps.
+    assert!((30..left).contains(&turns), "{turns} turns, {left} of {calls} calls left");
+}
+
+/// Long ways between a split and the element where they meet are followed in steps.
+#[test]
+fn long_ways_of_a_split_are_followed_in_steps() {
+    let steps_with = |meeting: &str| {
+        let way = "-> Null ".repeat(800);
+        let text = format!(
+            "Idle -> h :: HashSwitch(26, 8); h[0] {way} -> m :: {meeting}; h[1] {way} -> m; m -> Discard;"
+        );
+        let mut router = start("Idle -> Discard;");
+        let write = begin(&mut router, "hotconfig", &text);
+        let (result, steps) = finish(&mut router, &write, |_| ());
+        assert_eq!(result, REPLACED);
+        steps
+    };
+    // Only before an element that depends on order are the ways followed back, and then once more to let their ends gather packets:
+    // sixteen elements a step, of which there are two in a call.
+    let (with, without) = (steps_with("RoundRobinSwitch"), steps_with("Null"));
+    assert!(with >= without + 3 * 1_600 / 16 / 4, "{with} and {without} calls");
 }
 
 /// A successor takes over from the configuration that runs when it does, even if that is not the one for which it was prepared.

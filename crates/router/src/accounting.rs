@@ -53,11 +53,14 @@ impl RouterState {
     pub(crate) fn account(&self) -> Account {
         let mut account = self.past.clone();
         let mut all = Waiting::default();
-        for node in &self.nodes {
-            account.fates.add(&node.element.fates.counts());
+        for (index, node) in self.nodes.iter().enumerate() {
             node.element
                 .drops
                 .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
+            if !self.hooks.may_have_packets(index) {
+                continue;
+            }
+            account.fates.add(&node.element.fates.counts());
             let waiting = self.waiting_at(node).unwrap_or_default();
             all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
             account.templates += waiting.templates;

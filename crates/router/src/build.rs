@@ -20,6 +20,7 @@ use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
+use crate::hooks::{Hook, Hooks};
 use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
 use crate::join;
 use crate::node::{Node, NodeDetails, Notifier, Port};
@@ -28,6 +29,7 @@ use crate::own_writes::OwnWrites;
 use crate::pace;
 use crate::parts::Parts;
 use crate::predecessors::Predecessors;
+use crate::preparation::GivenUp;
 use crate::removal::{free_element, free_graph};
 use crate::schedule::Schedule;
 use crate::sharding;
@@ -38,18 +40,21 @@ use click_lang::steps::{complete, pause, pause_every};
 /// A router with its warnings, or all diagnostics if there are errors.
 pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;
 
+/// The error of a preparation that is given up, which is never shown.
+const GIVEN_UP: &str = "given up";
+
 /// A router with its warnings, or one that is refused with all diagnostics.
 pub(crate) type Started = Result<(Box<RouterState>, Vec<Diagnostic>), (Box<RouterState>, Vec<Diagnostic>)>;
 
 impl RouterState {
     /// Checks the graph, then creates and initialises its elements.
     pub(crate) fn build(graph: Graph, parts: Parts) -> Built {
-        let (state, problems) = complete(RouterState::create_all(graph, parts, false))?;
+        let (state, problems) = complete(RouterState::create_all(graph, parts, None))?;
         state.start(problems).map_err(|(_, problems)| problems)
     }
 
-    /// Checks the graph, then creates its elements, `in_steps` or at once. Nothing of it runs yet.
-    pub(crate) async fn create_all(mut graph: Graph, parts: Parts, in_steps: bool) -> Built {
+    /// Checks the graph, then creates its elements: in steps until that is given up, or at once. Nothing of it runs yet.
+    pub(crate) async fn create_all(mut graph: Graph, parts: Parts, in_steps: Option<GivenUp>) -> Built {
         let Parts { registry, environment, options, .. } = &parts;
         let mut problems = registry.name_classes(&mut graph).await;
         let mut errors = Vec::new();
@@ -97,6 +102,7 @@ impl RouterState {
         let joins = join::find(&hookup, &mut order).await;
         let paces = pace::find(&hookup).await;
         let Hookup { classes, inputs, outputs } = hookup;
+        let hooks = Hooks::of(&classes).await;
         let mut nodes = Vec::with_capacity(classes.len());
         let mut connections = Vec::new();
         let count: usize = outputs.iter().map(Vec::len).sum();
@@ -171,6 +177,7 @@ impl RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
             resources,
             nodes,
+            hooks,
             connections,
             graph,
             registry,
@@ -181,6 +188,7 @@ impl RouterState {
             predecessors: RefCell::default(),
             timers: RefCell::default(),
             watched: RefCell::default(),
+            searches: Cell::new(0),
             turns_left: Cell::new(1),
             is_wide: joins.is_wide,
             extra_turns: Cell::new(0),
@@ -202,7 +210,7 @@ impl RouterState {
 
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
     /// element are kept together, in configuration order.
-    async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: bool) {
+    async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: Option<GivenUp>) {
         let mut found = self.create(None, in_steps).await;
         self.resolve(&mut found).await;
         sorting::sort_by_key(&mut found, |(position, _)| *position);
@@ -214,7 +222,7 @@ impl RouterState {
     pub(crate) async fn create(
         &mut self,
         check: Option<&CompilerErrors>,
-        in_steps: bool,
+        in_steps: Option<GivenUp>,
     ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut unbatched = false;
@@ -222,6 +230,10 @@ impl RouterState {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
             };
+            if in_steps.as_ref().is_some_and(|given_up| given_up.get()) {
+                found.push((position, error(None, GIVEN_UP.to_string())));
+                break;
+            }
             let config = self.graph.elements.get(index).map_or("", |element| &element.config);
             let mut setup = Setup::new(
                 &node.element.name,
@@ -232,9 +244,9 @@ impl RouterState {
             setup.checking = check.is_some();
             setup.threads = self.options.threads;
             setup.shard = self.options.shard;
-            let begun = if in_steps { node.class.begin(config) } else { None };
+            let begun = in_steps.as_ref().and_then(|given_up| Some((node.class.begin(config)?, given_up)));
             let mut created = match begun {
-                Some(object) => create_in_steps(object, config, &mut setup).await,
+                Some((object, given_up)) => create_in_steps(object, config, &mut setup, given_up).await,
                 None => node.class.create(Arguments::new(config), &mut setup),
             };
             unbatched |= setup.unbatched;
@@ -266,7 +278,7 @@ impl RouterState {
                     found.push((position, problem));
                 }
             }
-            if in_steps {
+            if in_steps.is_some() {
                 pause().await;
             }
         }
@@ -296,11 +308,16 @@ impl RouterState {
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
         let mut outputs = self.take_outputs();
-        for &index in &self.order {
-            let result = self.call_with(&mut outputs, index, |object, cx| object.initialize(cx));
+        for (done, &index) in self.order.iter().enumerate() {
+            if !self.hooks.needs(index, Hook::Initialize) {
+                continue;
+            }
+            let result =
+                self.call_hook(Hook::Initialize, &mut outputs, index, |object, cx| object.initialize(cx));
             self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
+                self.close(self.order.get(..=done).unwrap_or_default());
                 return;
             }
             self.run_deferred();
@@ -403,14 +420,19 @@ impl RouterState {
     }
 }
 
-/// Creates an element whose creation takes many steps.
+/// Creates an element whose creation takes many steps, until it is given up.
 async fn create_in_steps(
     mut object: Box<dyn DynElement>,
     config: &str,
     setup: &mut Setup<'_>,
+    given_up: &GivenUp,
 ) -> Result<Box<dyn DynElement>, SetupError> {
     while let Some(work) = object.long_work() {
-        match work.continue_creation(config, setup) {
+        let result = match given_up.get() {
+            true => Some(Err(SetupError::new(GIVEN_UP))),
+            false => work.continue_creation(config, setup),
+        };
+        match result {
             None => pause().await,
             Some(Ok(())) => break,
             Some(Err(error)) => {

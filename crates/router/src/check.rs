@@ -122,7 +122,7 @@ fn check_graph(
     }
     let parts = Parts { registry, environment, options, pool: None, before: None };
     let mut state = complete(RouterState::assemble(graph, parts, hookup));
-    problems.extend(complete(state.create(Some(known), false)).into_iter().map(|(_, problem)| problem));
+    problems.extend(complete(state.create(Some(known), None)).into_iter().map(|(_, problem)| problem));
     problems
 }
 

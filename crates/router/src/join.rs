@@ -80,10 +80,12 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
             joins.closed.insert(split);
         }
         meetings.insert(meeting);
+        let mut done = 0;
         for &element in ways.between.iter().chain([&split]) {
             let is_branch = hookup.outputs.get(element).is_some_and(|ends| ends.len() > 1);
             for (port, to) in pushed_to(hookup, element) {
-                pause_every(ELEMENTS_A_STEP, gathering.len()).await;
+                pause_every(ELEMENTS_A_STEP, done).await;
+                done += 1;
                 if to == meeting || is_branch && ways.between.contains(&to.0) {
                     gathering.insert((element, port), (to, Some(split)));
                 }

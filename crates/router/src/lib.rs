@@ -24,6 +24,7 @@ mod deliver;
 mod diagnostics;
 mod flow_states;
 mod handlers;
+mod hooks;
 mod hookup;
 mod join;
 mod long_writes;

@@ -49,6 +49,8 @@ pub(crate) struct Port {
     /// progress.
     pub(crate) forwards_to: Cell<Option<usize>>,
     pub(crate) forwarding: Cell<bool>,
+    /// The number of the last search for notifiers that came here.
+    pub(crate) searched: Cell<u64>,
     /// Packets pulled through the port. Those that are pushed are counted at their connection.
     pub(crate) pulled: Cell<u64>,
 }
@@ -69,7 +71,14 @@ impl Notifier {
 impl Port {
     pub(crate) fn new(links: PortLinks) -> Port {
         let peer = links.peers.first().copied();
-        Port { links, peer, forwards_to: Cell::new(None), forwarding: Cell::new(false), pulled: Cell::new(0) }
+        Port {
+            links,
+            peer,
+            forwards_to: Cell::new(None),
+            forwarding: Cell::new(false),
+            searched: Cell::new(0),
+            pulled: Cell::new(0),
+        }
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use crate::step_sizes::ELEMENTS_A_STEP;
 /// Which elements have one of the same name in the configuration before. They are found while that one still runs.
 pub(crate) struct Predecessors {
     /// The names of the configuration before.
-    names: Rc<BTreeMap<String, usize>>,
+    pub(crate) names: Rc<BTreeMap<String, usize>>,
     /// The numbers of each such element and of its predecessor, in the order in which they are initialised.
     pub(crate) pairs: Vec<(usize, usize)>,
 }

@@ -10,6 +10,7 @@ use click_lang::{Diagnostic, Graph};
 use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
+use crate::hooks::Hook;
 use crate::options::Options;
 use crate::own_writes::OwnWrite;
 use crate::pace::TURNS_PER_ROUND;
@@ -381,6 +382,8 @@ pub(crate) fn clean_up(state: &RouterState) {
     // Elements are cleaned up in reverse order of creation.
     let mut outputs = state.take_outputs();
     for &index in state.order.iter().rev() {
-        state.call_with(&mut outputs, index, |object, cx| object.cleanup(cx));
+        if state.hooks.needs(index, Hook::CleanUp) {
+            state.call_hook(Hook::CleanUp, &mut outputs, index, |object, cx| object.cleanup(cx));
+        }
     }
 }

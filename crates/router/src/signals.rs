@@ -1,6 +1,5 @@
 //! Search for notifiers along the packet paths.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +7,7 @@ use alloc::vec::Vec;
 use element::{Direction, Notifies, Signal};
 
 use crate::hookup::PortRef;
-use crate::node::Notifier;
+use crate::node::{Notifier, Port};
 use crate::ports::{self, FlowCode};
 use crate::state::RouterState;
 
@@ -69,13 +68,15 @@ impl RouterState {
     /// The elements with the nearest notifiers, and whether a path has none.
     fn notifiers(&self, element: usize, port: usize, direction: Direction) -> (Vec<usize>, bool) {
         let (mut found, mut busy) = (Vec::new(), false);
-        let mut seen = BTreeSet::new();
+        let search = self.searches.get() + 1;
+        self.searches.set(search);
         let mut queue = Vec::from([(element, port)]);
         while let Some((at, port)) = queue.pop() {
-            if !seen.insert((at, port)) {
+            let Some(port) = self.moving_port(at, port, direction) else { continue };
+            if port.searched.replace(search) == search {
                 continue;
             }
-            for &(peer, peer_port) in self.peers(at, port, direction) {
+            for &(peer, peer_port) in &port.links.peers {
                 if self.notifier(peer, direction).is_some() {
                     found.push(peer);
                     continue;
@@ -96,14 +97,13 @@ impl RouterState {
             && node.is_some_and(|node| ports::port_counts(node.element.class.ports, (1, 1)).0 > 0)
     }
 
-    /// The ports connected to an input (`Empty`) or output (`Full`), if this side moves the packets.
-    fn peers(&self, element: usize, port: usize, direction: Direction) -> &[PortRef] {
-        let Some(node) = self.nodes.get(element) else { return &[] };
-        let port = match direction {
+    /// An input (`Empty`) or output (`Full`), if this side moves the packets.
+    fn moving_port(&self, element: usize, port: usize, direction: Direction) -> Option<&Port> {
+        let node = self.nodes.get(element)?;
+        match direction {
             Direction::Empty => node.inputs.get(port).filter(|port| !port.links.push),
             Direction::Full => node.outputs.get(port).filter(|port| port.links.push),
-        };
-        port.map_or(&[], |port| &port.links.peers)
+        }
     }
 
     /// Adds the ports on the far side of an element where packets come from, or go to, in the same mode.

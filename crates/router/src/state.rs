@@ -14,6 +14,7 @@ use packet::BatchTrace;
 
 use crate::account::{Account, Totals};
 use crate::connection::Connection;
+use crate::hooks::Hooks;
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
@@ -27,6 +28,7 @@ use crate::timers::Timers;
 /// The state of a running router.
 pub(crate) struct RouterState {
     pub(crate) nodes: Vec<Node>,
+    pub(crate) hooks: Hooks,
     /// Where packets go from the outputs of all elements, in order.
     pub(crate) connections: Vec<Connection>,
     pub(crate) graph: Graph,
@@ -42,6 +44,8 @@ pub(crate) struct RouterState {
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) watched: RefCell<BTreeMap<Descriptor, Watchers>>,
+    /// Searches for notifiers so far.
+    pub(crate) searches: Cell<u64>,
     /// Whether a lookup hit an export of an element that could not be created.
     pub(crate) missed: Cell<bool>,
     pub(crate) turns_left: Cell<usize>,

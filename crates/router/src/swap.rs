@@ -13,10 +13,11 @@ use element::HandlerError;
 
 use crate::build::Built;
 use crate::diagnostics::error;
+use crate::hooks::Hook;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::predecessors::Predecessors;
-use crate::preparation::Preparation;
+use crate::preparation::{GivenUp, Preparation};
 use crate::removal::{continue_removal, free_graph};
 use crate::router::{Router, clean_up};
 use crate::state::{Created, RouterState};
@@ -52,15 +53,16 @@ impl RouterState {
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
-        let created = complete(compile_and_create(self.successor_parts(text.to_string()), false))?;
+        let created = complete(compile_and_create(self.successor_parts(text.to_string()), None))?;
         let (successor, warnings) = created.initialize().map_err(|(_, error)| error)?;
         self.let_take_over(successor, warnings)
     }
 
     /// Begins to prepare a successor in steps.
     pub(crate) fn begin_to_prepare(&self, text: String) {
+        let parts = self.successor_parts(text);
         *self.preparation.borrow_mut() =
-            Some(Preparation::new(compile_and_create(self.successor_parts(text), true)));
+            Some(Preparation::new(|given_up| compile_and_create(parts, Some(given_up))));
     }
 
     /// Continues the preparation for at most [`WRITE_STEP`](element::WRITE_STEP) until the new elements are created. After the
@@ -73,7 +75,7 @@ impl RouterState {
             Some(Err(error)) => return Some(Err(error)),
             Some(Ok(created)) => match created.initialize() {
                 Ok((successor, warnings)) => return Some(self.let_take_over(successor, warnings)),
-                Err((refused, error)) => Preparation::new(async {
+                Err((refused, error)) => Preparation::new(|_| async {
                     refused.free().await;
                     Err(error)
                 }),
@@ -92,15 +94,23 @@ impl RouterState {
     /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
         self.resources.driver.set_count(old.resources.driver.count().max(1));
-        let found = self.predecessors.take().filter(|found| found.are_in(&old.by_name));
+        // Others, among the elements of a configuration that is gone, are freed with this one.
+        let found = self.predecessors.borrow_mut().take_if(|found| found.are_in(&old.by_name));
         let found = found
             .unwrap_or_else(|| complete(Predecessors::find(&self.nodes, &self.order, old.by_name.clone())));
         let mut outputs = self.take_outputs();
         for (index, before) in found.pairs {
+            let is_same_class = self.hooks.class_name(index) == old.hooks.class_name(before);
+            if is_same_class && !self.hooks.needs(index, Hook::Inherit) {
+                continue;
+            }
+            let has_packets = old.hooks.may_have_packets(before);
             let (Some(node), Some(before)) = (self.nodes.get(index), old.nodes.get(before)) else { continue };
-            let held = old.packets_waiting_at(before);
+            let held = if has_packets { old.packets_waiting_at(before) } else { 0 };
             if let Some(object_before) = before.object.borrow_mut().as_mut() {
-                self.call_with(&mut outputs, index, |object, cx| object.inherit(object_before.as_mut(), cx));
+                self.call_hook(Hook::Inherit, &mut outputs, index, |object, cx| {
+                    object.inherit(object_before.as_mut(), cx);
+                });
             }
             if held > 0 {
                 node.element.taken_over.set(held.saturating_sub(old.packets_waiting_at(before)));
@@ -111,8 +121,8 @@ impl RouterState {
     }
 }
 
-/// Compiles the text in the options, checks it and creates the elements.
-async fn compile_and_create(parts: Parts, in_steps: bool) -> Result<Created, HandlerError> {
+/// Compiles the text in the options, checks it and creates the elements: in steps until that is given up, or at once.
+async fn compile_and_create(parts: Parts, in_steps: Option<GivenUp>) -> Result<Created, HandlerError> {
     let is_class = |name: &str| parts.registry.contains(name);
     let options = click_lang::Options::new("config", &is_class);
     let compiled = click_lang::compile_in_steps(&parts.options.source, &options).await;
@@ -159,20 +169,30 @@ pub struct Swap {
     swaps: u64,
 }
 
+impl Swap {
+    /// Frees a configuration in further steps, and then reports the problems.
+    fn free(&mut self, refused: Box<RouterState>, problems: Vec<Diagnostic>) {
+        self.preparation = Preparation::new(|_| async {
+            refused.free().await;
+            Err(problems)
+        });
+    }
+}
+
 impl Router {
     /// Begins to replace the configuration by the one that `compile` compiles in steps, whose text is `source`, and to carry
     /// state over. [`continue_swap`](Self::continue_swap) must be called between turns until it returns a result; until then
     /// the old configuration runs. On failure it continues.
     pub fn begin_swap(&self, compile: Computation<'static, Compiled>, source: String) -> Swap {
         let parts = self.state.successor_parts(source);
-        let preparation = Preparation::new(async move {
+        let preparation = Preparation::new(|given_up| async move {
             let compiled = compile.await;
             if compiled.has_errors() {
                 free_graph(compiled.graph).await;
                 return Err(compiled.diagnostics);
             }
             let (mut warnings, graph) = (compiled.diagnostics, compiled.graph);
-            let (state, found) = RouterState::create_all(graph, parts, true).await?;
+            let (state, found) = RouterState::create_all(graph, parts, Some(given_up)).await?;
             warnings.extend(found);
             Ok((state, warnings))
         });
@@ -191,23 +211,28 @@ impl Router {
     /// Like [`continue_swap`](Self::continue_swap), but the new configuration takes over only when [`switch`](Self::switch) says
     /// so. It is returned with its warnings.
     pub fn continue_to_stage(&self, swap: &mut Swap) -> Option<PreparedSuccessor> {
-        if swap.swaps != self.swaps {
+        let is_late = swap.swaps != self.swaps;
+        let late = || {
             let gone = "another configuration was installed meanwhile: install this one again";
-            return Some(Err(Vec::from([error(None, gone.to_string())])));
+            Vec::from([error(None, gone.to_string())])
+        };
+        if is_late {
+            swap.preparation.give_up();
         }
         let (state, problems) =
             match swap.preparation.go_on(|steps| self.state.for_a_step(|| steps.step()))? {
+                Ok((created, _)) if is_late => {
+                    swap.free(created, late());
+                    return None;
+                }
                 Ok(created) => created,
-                Err(problems) => return Some(Err(problems)),
+                Err(problems) => return Some(Err(if is_late { late() } else { problems })),
             };
         self.state.resources.clock.refresh();
         match state.start(problems) {
             Ok((successor, warnings)) => Some(Ok((Successor(successor), warnings))),
             Err((refused, problems)) => {
-                swap.preparation = Preparation::new(async {
-                    refused.free().await;
-                    Err(problems)
-                });
+                swap.free(refused, problems);
                 None
             }
         }
@@ -225,7 +250,7 @@ impl Router {
 
     /// Prepares a successor that takes over when its owner says so.
     pub fn prepare(&self, text: &str) -> Result<Successor, HandlerError> {
-        let created = complete(compile_and_create(self.state.successor_parts(text.to_string()), false))?;
+        let created = complete(compile_and_create(self.state.successor_parts(text.to_string()), None))?;
         Ok(Successor(created.initialize().map_err(|(_, error)| error)?.0))
     }
 

@@ -136,6 +136,18 @@ impl ArpCache {
         }
     }
 
+    /// Frees the packets that wait, without counting them.
+    pub(super) fn free_packets(&mut self) {
+        let mut at = self.oldest;
+        while self.waiting > 0
+            && let Some(entry) = self.table.value_mut(at)
+        {
+            self.waiting = self.waiting.saturating_sub(entry.packets.len());
+            entry.packets = VecDeque::new();
+            at = entry.newer;
+        }
+    }
+
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.table.len()

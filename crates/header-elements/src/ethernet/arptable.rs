@@ -144,6 +144,11 @@ impl Element for ARPTable {
     fn export(&self) -> Option<Rc<dyn Any>> {
         Some(self.cache.clone())
     }
+
+    /// The cache itself lives as long as the last element that uses it.
+    fn cleanup(&mut self, _: &mut Context) {
+        self.cache.borrow_mut().free_packets();
+    }
 }
 
 /// Converts a span to milliseconds. A span that exceeds Click's clock ticks means no expiry, which is 0.

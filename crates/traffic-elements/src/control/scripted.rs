@@ -173,6 +173,10 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         }
     }
 
+    fn cleanup(&mut self, _: &mut Context) {
+        self.signals.clear();
+    }
+
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         let info = |name: &str| HandlerInfo {
             name: name.to_string().into(),

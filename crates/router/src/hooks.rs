@@ -1,0 +1,90 @@
+//! The calls that elements get once, when their configuration begins and when it ends.
+//!
+//! Packets wait while a configuration replaces another, and most classes have no method of their own for these calls. So the first call
+//! for a class finds out, and the others are left out.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use click_lang::steps::pause_every;
+use element::{Class, ClassInfo, Context, DynElement, Outputs};
+
+use crate::state::RouterState;
+use crate::step_sizes::ELEMENTS_A_STEP;
+
+/// A call that an element gets once.
+#[derive(Clone, Copy)]
+pub(crate) enum Hook {
+    Initialize,
+    Inherit,
+    CleanUp,
+}
+
+/// The classes of all elements, and which calls these need.
+pub(crate) struct Hooks {
+    /// The number of the class of each element.
+    numbers: Vec<u16>,
+    classes: Vec<ClassHooks>,
+}
+
+struct ClassHooks {
+    info: &'static ClassInfo,
+    /// Whether the class is known to have no method of its own, for each [`Hook`].
+    needless: [Cell<bool>; 3],
+}
+
+impl Hooks {
+    /// The hooks of elements of these classes, in steps.
+    pub(crate) async fn of(elements: &[&'static Class]) -> Hooks {
+        let mut known = BTreeMap::new();
+        let mut hooks = Hooks { numbers: Vec::with_capacity(elements.len()), classes: Vec::new() };
+        for (done, class) in elements.iter().enumerate() {
+            pause_every(ELEMENTS_A_STEP, done).await;
+            let number = *known.entry(class.info.name).or_insert_with(|| {
+                hooks.classes.push(ClassHooks { info: class.info, needless: Default::default() });
+                hooks.classes.len() - 1
+            });
+            hooks.numbers.push(number as u16);
+        }
+        hooks
+    }
+
+    fn class(&self, element: usize) -> Option<&ClassHooks> {
+        self.classes.get(usize::from(*self.numbers.get(element)?))
+    }
+
+    /// The name of the class of an element.
+    pub(crate) fn class_name(&self, element: usize) -> Option<&'static str> {
+        Some(self.class(element)?.info.name)
+    }
+
+    /// Whether an element may need a call.
+    pub(crate) fn needs(&self, element: usize, hook: Hook) -> bool {
+        self.class(element).is_some_and(|class| !class.needless[hook as usize].get())
+    }
+
+    /// Whether an element may have packets, also those from which it makes others. One without fates only passes packets on.
+    pub(crate) fn may_have_packets(&self, element: usize) -> bool {
+        self.class(element).is_some_and(|class| !class.info.fates.is_empty())
+    }
+}
+
+impl RouterState {
+    /// Calls an element, and notes whether others of its class need the call.
+    pub(crate) fn call_hook<R>(
+        &self,
+        hook: Hook,
+        outputs: &mut Outputs,
+        element: usize,
+        run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
+    ) -> Option<R> {
+        let result = self.call_with(outputs, element, run);
+        if self.resources.is_needless.take()
+            && let Some(class) = self.hooks.class(element)
+        {
+            class.needless[hook as usize].set(true);
+        }
+        result
+    }
+}
