@@ -23,6 +23,11 @@ pub(crate) struct FinalStatus {
     pub(crate) core: Option<usize>,
     /// Whether the end was unexpected.
     pub(crate) crashed: bool,
+}
+
+/// What a box that has ended left in the memory that it shared.
+#[derive(Debug)]
+pub(crate) struct Remains {
     /// Packets inside the box, in none of its rings, as it last reported.
     pub(crate) held: u64,
     /// What became of the others, as it published after its last turn.
@@ -282,18 +287,17 @@ impl Instance {
         };
         let running = self.controls().zip(&ended).filter(|(_, end)| end.is_none());
         running.for_each(|(control, _)| control.kill());
-        let held = |control: &ControlHandle| control.packets_held().min(MAX_HELD_PACKETS);
-        let accounts = self.controls().filter_map(ControlHandle::published_account);
-        let status = FinalStatus {
-            end,
-            core: (self.cores.len() > 1).then_some(core),
-            crashed,
-            held: self.controls().map(held).sum(),
-            account: accounts.reduce(cores::add_account),
-        };
+        let status = FinalStatus { end, core: (self.cores.len() > 1).then_some(core), crashed };
         // Frees the processors for the next box at once, even if other threads still hold this instance.
         self.cores.iter().for_each(|core| *core.processor() = None);
         (!self.status_taken.swap(true, Ordering::SeqCst)).then_some(status)
+    }
+
+    /// What it left when it ended.
+    pub(crate) fn remains(&self) -> Remains {
+        let held = |control: &ControlHandle| control.packets_held().min(MAX_HELD_PACKETS);
+        let accounts = self.controls().filter_map(ControlHandle::published_account);
+        Remains { held: self.controls().map(held).sum(), account: accounts.reduce(cores::add_account) }
     }
 
     /// Sets its share relative to other boxes: packets per turn, the weight of a virtual machine, and the nice value of

@@ -22,7 +22,7 @@ mod write_record;
 pub(crate) use calls::in_box;
 pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
 pub(crate) use factory::{CreatedBox, SandboxFactory};
-pub(crate) use instance::{FinalStatus, Instance};
+pub(crate) use instance::{FinalStatus, Instance, Remains};
 pub(crate) use managed_box::{ManagedBox, PastAccount, Phase};
 pub(crate) use output_store::{OutputStore, StoreResult};
 pub(crate) use report::{ExitStatus, report, summary};

@@ -1,9 +1,11 @@
 //! Handles the end of a box.
 
 use super::state::Fabric;
-use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, report, summary};
+use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, Remains, report, summary};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
+use crate::network::{Disconnected, Network};
 use model::{EventKind, Restart, with_causes};
+use sandbox::Usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,41 +19,82 @@ fn restart_delay(crashes: u32) -> Duration {
     }
 }
 
-/// The packets that were lost with a box, as the end of a sentence.
-fn lost(waiting: u64, held: u64) -> String {
-    match (waiting, held) {
+/// A box that has ended and is no longer connected.
+struct EndedBox {
+    managed: Arc<ManagedBox>,
+    instance: Arc<Instance>,
+    status: FinalStatus,
+    usage: Usage,
+    lost: Disconnected,
+}
+
+/// What was lost with a box, as the end of a sentence.
+fn lost(Disconnected { waiting, flows }: Disconnected, held: u64) -> String {
+    let packets = match (waiting, held) {
         (0, 0) => String::new(),
         (waiting, 0) => format!("; packets lost in its rings: {waiting}"),
         (0, held) => format!("; packets lost inside the box: {held}"),
         (waiting, held) => format!("; packets lost in its rings: {waiting}, inside the box: {held}"),
+    };
+    match flows {
+        0 => packets,
+        flows => format!("{packets}; flows that go on without its state: {flows}"),
     }
 }
 
 impl Fabric {
-    /// Handles a box that ended on its own, once. If it is being started or stopped by another thread, that thread
+    /// Handles boxes that ended on their own, each once. If one is being started or stopped by another thread, that thread
     /// handles its end.
-    pub(super) fn ended(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) {
-        {
+    pub(super) fn ended(&self, found: Vec<(Arc<ManagedBox>, Arc<Instance>)>) {
+        let is_ours = |(managed, instance): &(Arc<ManagedBox>, Arc<Instance>)| {
             let inner = managed.inner();
             let ours = inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, instance));
-            if !ours || matches!(inner.phase, Phase::Booting) || instance.is_stopping() {
-                return;
-            }
-        }
-        if let Some(end) = self.reap(managed, instance) {
-            self.apply_restart_policy(managed, &end);
+            ours && !matches!(inner.phase, Phase::Booting) && !instance.is_stopping()
+        };
+        for ended in self.disconnect(found.into_iter().filter(is_ours).collect()) {
+            let managed = ended.managed.clone();
+            let end = self.record_end(ended);
+            self.apply_restart_policy(&managed, &end);
         }
     }
 
     /// Ends a box if it still runs, disconnects it from the network, and records how it ended. Returns `None` if this
     /// was already done.
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
-        self.store_messages(managed, instance);
-        managed.inner().update_usage(instance.usage());
-        let FinalStatus { end, core, crashed, held, account } = instance.take_final_status()?;
-        let name = managed.name.clone();
+        let ended = self.disconnect(vec![(managed.clone(), instance.clone())]).pop();
+        ended.map(|ended| self.record_end(ended))
+    }
+
+    /// Ends boxes if they still run, and disconnects them from the network, so that their flows go on elsewhere. Everything else
+    /// can wait. Leaves out those for which this was already done.
+    fn disconnect(&self, found: Vec<(Arc<ManagedBox>, Arc<Instance>)>) -> Vec<EndedBox> {
+        let end = |(managed, instance): (Arc<ManagedBox>, Arc<Instance>)| {
+            // Nobody knows it any more when the process is gone.
+            let usage = instance.usage();
+            let status = instance.take_final_status()?;
+            Some(EndedBox { managed, instance, status, usage, lost: Disconnected::default() })
+        };
+        let mut ended: Vec<EndedBox> = found.into_iter().filter_map(end).collect();
+        if ended.is_empty() {
+            return ended;
+        }
+        let names: Vec<_> = ended.iter().map(|ended| ended.managed.name.clone()).collect();
+        let disconnect = move |network: &mut Network| {
+            names.iter().map(|name| network.disconnect(name)).collect::<Vec<_>>()
+        };
         // If the fabric has ended, nothing is connected.
-        let waiting = self.0.switches.ask(move |network| network.disconnect(&name)).unwrap_or(0);
+        let lost = self.network(disconnect).unwrap_or_default();
+        ended.iter_mut().zip(lost).for_each(|(ended, lost)| ended.lost = lost);
+        ended
+    }
+
+    /// Records how a box ended, and what was lost with it.
+    fn record_end(&self, ended: EndedBox) -> ExitStatus {
+        let EndedBox { managed, instance, status: FinalStatus { end, core, crashed }, usage, lost: gone } =
+            ended;
+        self.store_messages(&managed, &instance);
+        managed.inner().update_usage(usage);
+        let Remains { held, account } = instance.remains();
         let mut inner = managed.inner();
         // A box that never ran a configuration has published nothing.
         if let Some(account) = &account {
@@ -70,7 +113,7 @@ impl Fabric {
                     None => format!("box {} crashed: {}", managed.name, summary(&report)),
                 },
             };
-            let message = message + &lost(waiting, held);
+            let message = message + &lost(gone, held);
             inner.crash = Some(report);
             // A box that was to start when it was created does not exist then: who created it is told why.
             let is_first = inner.started.is_none() && inner.crashes == 0;
@@ -84,7 +127,7 @@ impl Fabric {
             drop(inner);
             managed.note("the box stopped");
         }
-        Some(end)
+        end
     }
 
     /// Applies a box's restart policy after its end.
@@ -151,7 +194,7 @@ impl Fabric {
         if delay.is_zero() {
             self.start_restart(managed);
         } else {
-            self.0.exit_events.wake();
+            self.0.wake_monitor();
         }
     }
 

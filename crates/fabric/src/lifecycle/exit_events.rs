@@ -1,14 +1,13 @@
-//! The events by which the monitor learns that boxes have ended.
+//! The events by which a thread learns that boxes have ended.
 
 use crate::boxes::{Instance, ManagedBox};
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use sandbox::EventFd;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 /// The token of the event that is signalled when a virtual machine ends.
 const VM_TOKEN: u64 = 0;
@@ -93,12 +92,11 @@ impl ExitEvents {
         self.wake();
     }
 
-    /// Sleeps until an event or until `time` has passed. Returns the boxes that have ended.
-    pub(super) fn wait(&self, time: Duration) -> Vec<Ended> {
+    /// Sleeps until an event. Returns the boxes that have ended.
+    pub(super) fn wait(&self) -> Vec<Ended> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
-        let time = Timespec::try_from(time).ok();
         // A signal ends the wait early, without events.
-        let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), None);
         let mut entries = self.entries();
         let mut suspects = std::mem::take(&mut entries.again);
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! The monitor: the thread that notices the ends of boxes, restarts them when due, and collects their messages.
+//! The monitor: the thread that restarts boxes when due, and collects their messages. Another one waits for the ends of boxes,
+//! so that their flows go on elsewhere at once.
 
 use super::state::Fabric;
 use super::writes::OwnWriteEvent;
@@ -19,25 +20,36 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(64);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Fabric {
-    /// Starts the thread. It ends when the last handle of the fabric is dropped.
+    /// Starts the threads. They end when the last handle of the fabric is dropped.
     pub(super) fn start_monitor(&self) -> io::Result<()> {
-        let core = Arc::downgrade(&self.0);
+        let (events, state) = (self.0.exit_events.clone(), Arc::downgrade(&self.0));
         let run = move || {
-            let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
-            while let Some(core) = core.upgrade() {
-                let fabric = Self(core);
-                pause = fabric.round(pause, &mut metered);
+            loop {
+                let found = events.wait();
+                let Some(state) = state.upgrade() else { return };
+                Self(state).ended(found);
             }
         };
-        std::thread::Builder::new().name("monitor".into()).spawn(run).map(drop)
+        std::thread::Builder::new().name("ends".into()).spawn(run)?;
+        let state = Arc::downgrade(&self.0);
+        let run = move || {
+            let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
+            while let Some(state) = state.upgrade() {
+                let fabric = Self(state);
+                pause = fabric.round(pause, &mut metered);
+                let until = fabric.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
+                drop(fabric);
+                // A restart that is scheduled meanwhile ends the sleep.
+                std::thread::park_timeout(until.map_or(pause, |until| until.min(pause)));
+            }
+        };
+        let thread = std::thread::Builder::new().name("monitor".into()).spawn(run)?;
+        self.0.set_monitor(thread.thread().clone());
+        Ok(())
     }
 
-    /// Waits once and handles the events. Returns the next wait time.
+    /// Handles what is due. Returns the time until the next round.
     fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
-        let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
-        for (managed, instance) in self.0.exit_events.wait(until.map_or(pause, |until| until.min(pause))) {
-            self.ended(&managed, &instance);
-        }
         self.restart_due();
         let talkative: Vec<BoxName> = self
             .0

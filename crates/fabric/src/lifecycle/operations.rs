@@ -264,7 +264,7 @@ impl Fabric {
         };
         instance.kill();
         // If it is being started, the starting thread handles its end.
-        self.ended(&managed, &instance);
+        self.ended(vec![(managed, instance)]);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ impl Fabric {
         std::thread::Builder::new().name("silence".into()).spawn(run).map(drop)
     }
 
-    fn end_silent(&self, Silent { service, name, waiting, time }: Silent) {
+    fn end_silent(&self, Silent { service, name, waiting, flows, time }: Silent) {
         let Ok(managed) = self.0.managed_box(&name) else { return };
         let is_running = managed.inner().phase == Phase::Running;
         let then = match is_running {
@@ -27,7 +27,7 @@ impl Fabric {
         };
         let message = format!(
             "instance {name} of service {service} took none of the packets that wait for it for {} ms: packets that wait: \
-             {waiting}; its flows go on at other instances; {then}",
+             {waiting}; flows that go on at other instances without its state: {flows}; {then}",
             time.as_millis()
         );
         managed.note(&message);

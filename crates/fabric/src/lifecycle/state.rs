@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::Duration;
 
 /// Why a fabric cannot start.
@@ -85,7 +86,9 @@ pub(super) struct FabricState {
     pub(super) switches: SwitchThread,
     pub(super) factory: SandboxFactory,
     pub(super) templates: Templates,
-    pub(super) exit_events: ExitEvents,
+    pub(super) exit_events: Arc<ExitEvents>,
+    /// The thread that restarts boxes.
+    monitor: OnceLock<Thread>,
     pub(super) checks: CheckSlots,
     /// The files that boxes write.
     pub(super) output_store: OutputStore,
@@ -143,6 +146,19 @@ impl FabricState {
         self.ending.load(Ordering::SeqCst)
     }
 
+    /// Sets the thread that [`wake_monitor`](Self::wake_monitor) wakes.
+    pub(super) fn set_monitor(&self, thread: Thread) {
+        // There is one.
+        let _ = self.monitor.set(thread);
+    }
+
+    /// Wakes the monitor to look at once for what is due.
+    pub(super) fn wake_monitor(&self) {
+        if let Some(thread) = self.monitor.get() {
+            thread.unpark();
+        }
+    }
+
     /// Records an event. Texts from a box must already be escaped in `message`.
     pub(super) fn note(&self, kind: EventKind, subject: impl Into<Subject>, message: impl Into<String>) {
         let (subject, message, time) = (subject.into().to_string(), message.into(), Time::now());
@@ -198,7 +214,8 @@ impl Fabric {
             switches: SwitchThread::start(cores.clone(), spin_time, settings.switch_threads)?,
             factory: SandboxFactory::new(settings, host, cores, exit_event)?,
             templates: Templates::default(),
-            exit_events,
+            exit_events: Arc::new(exit_events),
+            monitor: OnceLock::new(),
             checks: CheckSlots::new(MAX_QUICK_CHECKS, MAX_CHECKS, SLOW_CHECK),
             output_store: OutputStore::default(),
             functions: FunctionServer::new()?,

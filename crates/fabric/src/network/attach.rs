@@ -3,7 +3,7 @@
 use super::ended_flows::EndedFlows;
 use super::pairs::{PairPipes, PairSlots, Port, rings_of};
 use super::records::{
-    AttachRequest, BoxPortRecord, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,
+    AttachRequest, BoxPortRecord, Disconnected, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,
 };
 use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};
@@ -234,10 +234,9 @@ impl Network {
         record.is_some_and(|record| record.definition.mode == SwitchMode::Steering)
     }
 
-    /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their
-    /// number.
-    pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
-        let mut all = 0;
+    /// Disconnects the ports of a box that has ended, and counts the packets that were in its rings.
+    pub(crate) fn disconnect(&mut self, name: &BoxName) -> Disconnected {
+        let mut all = Disconnected { waiting: 0, flows: self.flows_of(name) };
         for key in self.port_keys(name) {
             let rings = self.set_port(&key, None).map(|mut pairs| rings_of(&mut pairs)).unwrap_or_default();
             if let Some(record) = self.box_ports.get_mut(&key) {
@@ -245,7 +244,7 @@ impl Network {
                 record.ended += rings;
                 record.steering = None;
             }
-            all += rings.waiting();
+            all.waiting += rings.waiting();
         }
         all
     }

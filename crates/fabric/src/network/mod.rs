@@ -33,5 +33,5 @@ pub(crate) use ended_flows::{EndedFlows, EndedNote, MAX_ENDED_FLOWS};
 pub(crate) use functions::{FunctionFault, ServiceKey};
 pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover};
 pub(crate) use pairs::Port;
-pub(crate) use records::{AttachRequest, Silent};
+pub(crate) use records::{AttachRequest, Disconnected, Silent};
 pub(crate) use thread::SwitchThread;

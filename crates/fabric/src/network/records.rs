@@ -166,6 +166,15 @@ pub(super) enum Endpoint {
     Pipe { pipe: PairPipes, side: usize, link: usize, name: Option<PipeName> },
 }
 
+/// What was lost with a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Disconnected {
+    /// Packets in its rings.
+    pub(crate) waiting: u64,
+    /// Flows of services that it had.
+    pub(crate) flows: u64,
+}
+
 /// An instance that took none of the packets that wait for it.
 #[derive(Debug)]
 pub(crate) struct Silent {
@@ -175,6 +184,8 @@ pub(crate) struct Silent {
     pub(crate) name: BoxName,
     /// Packets that wait for it.
     pub(crate) waiting: u64,
+    /// Its flows.
+    pub(crate) flows: u64,
     /// For how long it took none.
     pub(crate) time: Duration,
 }

@@ -21,8 +21,8 @@ use model::{
 use packet::protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use switch::{
-    ChainPlan, ChainsPlan, DestinationPlan, FlowEnd, HopCounters, InstancePlan, MappingPlan, PortKey,
-    ServicePlan, Steering, TranslationPlan,
+    ChainPlan, ChainsPlan, DestinationPlan, FlowEnd, ForwardingMode, HopCounters, InstancePlan, MappingPlan,
+    PortKey, ServicePlan, Shards, Steering, TranslationPlan,
 };
 
 impl ServiceRecord {
@@ -197,6 +197,18 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
 }
 
 impl SwitchRecord {
+    /// The flows of an instance.
+    pub(super) fn flows_of(&self, runner: &mut Shards<ForwardingMode>, name: &BoxName) -> u64 {
+        let of = |service: &ServiceDefinition| {
+            let slot = *self.services.slots.get(&service.name)?.get(name)?;
+            let number = *self.services.services.get(&service.name)?;
+            let all = all_steering(&self.name, runner).ok()?;
+            let found = instances_of_shards(all.iter().map(|steering| &**steering), number);
+            found.iter().find(|found| found.slot == slot).map(|found| found.flows)
+        };
+        self.services.definition.services.iter().filter_map(of).sum()
+    }
+
     /// The names of ports that services and chains use, so that these keep their keys.
     pub(super) fn ports_of_chains(&self) -> BTreeSet<model::PortName> {
         let SteeringDefinition { services, chains } = &self.services.definition;
@@ -254,6 +266,12 @@ impl Network {
         let plan = plan(record, &definition)?;
         all_steering(switch, runner)?.into_iter().for_each(|steering| steering.set_chains(&plan));
         Ok(())
+    }
+
+    /// The flows of an instance, of all services that it belongs to.
+    pub(super) fn flows_of(&mut self, name: &BoxName) -> u64 {
+        let switches = self.switches.iter().zip(self.runners.iter_mut().skip(1));
+        switches.map(|(record, runner)| record.flows_of(runner, name)).sum()
     }
 
     /// The state of the services and chains of a steering switch.

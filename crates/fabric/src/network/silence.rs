@@ -29,7 +29,7 @@ impl Network {
                 continue;
             }
             let (now, mut due) = (runner.now(), None);
-            let mut told: BTreeSet<&BoxName> = BTreeSet::new();
+            let mut told: BTreeSet<BoxName> = BTreeSet::new();
             let mut found: Vec<PortId> = Vec::new();
             for shard in runner.shards_mut() {
                 found.extend(shard.look_for_silence(now, &mut due).into_iter().map(|(port, _)| port));
@@ -40,10 +40,12 @@ impl Network {
                     continue;
                 };
                 let name = &instance.name;
-                if told.insert(name) {
+                if told.insert(name.clone()) {
                     let waiting = record.waiting(runner).get(name).copied().unwrap_or(0);
                     let time = Duration::from_millis(service.dead_after_ms.unwrap_or_default().into());
-                    let found = Silent { service: service.name.clone(), name: name.clone(), waiting, time };
+                    let flows = record.flows_of(runner, name);
+                    let (service, name) = (service.name.clone(), name.clone());
+                    let found = Silent { service, name, waiting, flows, time };
                     tell(self.silent.as_ref(), found);
                 }
             }

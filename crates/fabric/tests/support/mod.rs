@@ -6,14 +6,15 @@ pub(crate) mod agent;
 
 use fabric::{Fabric, Settings, serve};
 use model::{
-    Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, Limits, PortRequest, Restart, Ring,
-    Sandbox, Size, SwitchMode, SwitchName, Time,
+    Attachment, ConfigurationName, CreateBox, CreateChain, CreateSwitch, EventKind, Limits, PortRequest,
+    Restart, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::Channel;
 use protocol::fabric::{
-    Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
-    SteeringDefinition, SteeringReply, orders,
+    Asked, BoxRuntime, Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition,
+    ServiceDefinition, SteeringDefinition, SteeringReply, orders,
 };
+use rustix::process::Pid;
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::sync::Arc;
@@ -38,9 +39,14 @@ impl TestBed {
 
     /// The same, and the fabric.
     pub(crate) fn with_fabric(switch_threads: usize, mode: SwitchMode) -> (Self, Fabric) {
+        Self::with_kvm(KvmDevice::Given(None), switch_threads, mode)
+    }
+
+    /// The same, which may run virtual machines.
+    pub(crate) fn with_kvm(kvm: KvmDevice, switch_threads: usize, mode: SwitchMode) -> (Self, Fabric) {
         let fabric = Fabric::start(
             &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false, switch_threads },
-            HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
+            HostSettings { kvm, ..HostSettings::default() },
             [7; 16],
         )
         .unwrap();
@@ -104,17 +110,36 @@ impl TestBed {
         String::from_utf8(self.0.ask(order).unwrap().into_vec()).unwrap().trim().parse().unwrap()
     }
 
+    pub(crate) fn write(&self, name: &str, handler: &str, value: &str) {
+        let order = orders::WriteHandler {
+            name: name.parse().unwrap(),
+            configuration: ConfigurationName::main(),
+            handler: handler.into(),
+            value: ByteBuf::from(value.as_bytes()),
+        };
+        self.0.ask(order).unwrap();
+    }
+
     pub(crate) fn send(&self, packets: u64) {
         let limit = self.read("source", "s.count") + packets;
-        for (handler, value) in [("s.limit", limit.to_string()), ("s.active", "true".into())] {
-            let order = orders::WriteHandler {
-                name: "source".parse().unwrap(),
-                configuration: ConfigurationName::main(),
-                handler: handler.into(),
-                value: ByteBuf::from(value.into_bytes()),
-            };
-            self.0.ask(order).unwrap();
-        }
+        self.write("source", "s.limit", &limit.to_string());
+        self.write("source", "s.active", "true");
+    }
+
+    pub(crate) fn runtime(&self, name: &str) -> BoxRuntime {
+        let names = vec![name.parse().unwrap()];
+        self.0.ask(orders::BoxRuntimes { names, ask: Asked::None }).unwrap().remove(0)
+    }
+
+    /// The process of a box.
+    pub(crate) fn process(&self, name: &str) -> Pid {
+        Pid::from_raw(self.runtime(name).process.unwrap()).unwrap()
+    }
+
+    /// The messages of events of this kind.
+    pub(crate) fn events(&self, kind: EventKind) -> Vec<String> {
+        let page = self.0.ask(orders::Events { after: 0, most: 1024 }).unwrap();
+        page.events.into_iter().filter(|event| event.kind == kind).map(|event| event.message).collect()
     }
 
     pub(crate) fn steer(
