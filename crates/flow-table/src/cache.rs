@@ -1,5 +1,6 @@
 //! The exact-match cache in front of the pipeline.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use flow::{Key as _, Seed};
@@ -11,6 +12,9 @@ use crate::{Arrival, PathId, Pipeline};
 
 /// Packets that are looked up together, so that their cache misses overlap.
 pub const BATCH: usize = 32;
+
+/// Packets ahead whose counters are prefetched: a wait for all their slots at once would take longer.
+const AHEAD: usize = 4;
 
 /// Slots that are searched for unused keys for each key that is added.
 const SWEEP: usize = 4;
@@ -132,10 +136,9 @@ impl FlowCache {
         &self.paths[..packets.len()]
     }
 
-    /// The memory in which keys are searched: large, and read at random places.
-    #[must_use]
-    pub fn buckets(&self) -> [&[u32]; 2] {
-        [self.narrow.buckets(), self.wide.buckets()]
+    /// The memory of the keys: large, and read at random places.
+    pub fn memory(&self) -> impl Iterator<Item = Range<*const u8>> {
+        self.narrow.memory().into_iter().chain(self.wide.memory())
     }
 
     /// The counters since the start.
@@ -188,17 +191,18 @@ impl Batch<'_> {
         for (_, (hash, candidate)) in lanes().zip(hashes.iter().zip(&mut candidates)) {
             *candidate = table.candidate(*hash).unwrap_or(NONE);
         }
-        for (_, candidate) in lanes().zip(&candidates) {
-            if let Some(slot) = table.slot(*candidate)
+        let seconds = (self.now / 1_000_000_000) as u32;
+        let stamp = self.pipeline.stamp();
+        let mut hits = 0;
+        for (at, ((lane, packet), (hash, candidate))) in
+            lanes().zip(hashes.iter().zip(&candidates)).enumerate()
+        {
+            if let Some(coming) = candidates.get(at + AHEAD)
+                && let Some(slot) = table.slot(*coming)
                 && let Some(hot) = self.pipeline.hot(slot.path.slot)
             {
                 packet::prefetch(hot);
             }
-        }
-        let seconds = (self.now / 1_000_000_000) as u32;
-        let stamp = self.pipeline.stamp();
-        let mut hits = 0;
-        for ((lane, packet), (hash, candidate)) in lanes().zip(hashes.iter().zip(&candidates)) {
             let key = packet.key.first_words::<N>();
             let path = match table.slot_mut(*candidate) {
                 Some(slot)

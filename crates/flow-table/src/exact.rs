@@ -1,7 +1,13 @@
 //! An exact-match table of fixed capacity: two cache misses a lookup, both of which can be prefetched.
 //!
 //! A bucket is one cache line: eight tags (hash bits) and eight handles. A handle leads to a slot with the whole key. A
-//! key is in one of two buckets; the second is derived from the first and the tag.
+//! key is in one of two buckets, both of which its tag tells.
+//!
+//! Only as many buckets are used as the keys need, so that few keys take few cache lines. When there are more keys, the
+//! buckets are doubled: each is split in two by one more bit, some of them for each key that is added. No insertion takes
+//! long, and no key is read for it.
+
+use std::ops::Range;
 
 use crate::path::PathId;
 use crate::tuple::fold;
@@ -12,6 +18,13 @@ const WAYS: usize = 8;
 /// Average number of handles per bucket at capacity. With two buckets to choose from, both are full for a few keys
 /// in ten thousand.
 const LOAD: usize = 4;
+
+/// Buckets of an empty table: 64 KB.
+const MIN_BUCKETS: usize = 1024;
+
+/// Buckets that are split for each key that is added, while their number is doubled: all are, long before the load is too
+/// high again.
+const SPLITS: usize = 4;
 
 /// Most keys of a table: a handle has 32 bits.
 const MAX_CAPACITY: usize = 1 << 30;
@@ -63,7 +76,10 @@ pub(crate) struct ExactTable<const N: usize> {
     /// Buckets, after `skip` words that align them to cache lines.
     words: Vec<u32>,
     skip: usize,
+    /// The number of buckets before they are doubled, minus one.
     mask: usize,
+    /// Buckets that were split since the number was last doubled: the first ones.
+    split: usize,
     slots: Vec<Slot<N>>,
     free: Vec<u32>,
     capacity: usize,
@@ -89,7 +105,8 @@ impl<const N: usize> ExactTable<N> {
         Self {
             words,
             skip,
-            mask: buckets(capacity) - 1,
+            mask: buckets(capacity).min(MIN_BUCKETS) - 1,
+            split: 0,
             slots: Vec::with_capacity(capacity),
             free: Vec::new(),
             capacity,
@@ -99,9 +116,11 @@ impl<const N: usize> ExactTable<N> {
         }
     }
 
-    /// The memory of the buckets, in which keys are searched.
-    pub(crate) fn buckets(&self) -> &[u32] {
-        &self.words
+    /// The memory of the buckets and of the slots, which are read at random places.
+    pub(crate) fn memory(&self) -> [Range<*const u8>; 2] {
+        let slots = self.slots.as_ptr();
+        let words = self.words.as_ptr_range();
+        [words.start.cast()..words.end.cast(), slots.cast()..slots.wrapping_add(self.slots.capacity()).cast()]
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -163,8 +182,9 @@ impl<const N: usize> ExactTable<N> {
         if self.len() >= self.capacity {
             self.displace_oldest();
         }
+        self.grow();
         let (first, second) = (self.first(hash), self.second(hash));
-        let place = self.vacancy(first).or_else(|| self.vacancy(second));
+        let place = self.vacancy(first).or_else(|| self.vacancy(second)).or_else(|| self.make_vacancy(first));
         let place = place.or_else(|| {
             let oldest = (0..WAYS).min_by_key(|way| {
                 self.handle(first, *way).and_then(|handle| self.slot(handle)).map_or(0, |slot| slot.used)
@@ -215,9 +235,43 @@ impl<const N: usize> ExactTable<N> {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.words.fill(0);
+        let used = self.skip + (self.mask + 1 + self.split) * BUCKET;
+        self.words.iter_mut().take(used).for_each(|word| *word = 0);
+        (self.mask, self.split) = (buckets(self.capacity).min(MIN_BUCKETS) - 1, 0);
         self.slots.clear();
         self.free.clear();
+    }
+
+    /// Splits some buckets, if there are too few for the keys.
+    fn grow(&mut self) {
+        let is_full = self.len() > (self.mask + 1) * LOAD;
+        if self.split == 0 && (!is_full || self.mask + 1 >= buckets(self.capacity)) {
+            return;
+        }
+        for _ in 0..SPLITS {
+            self.split_bucket();
+            if self.split > self.mask {
+                (self.mask, self.split) = (2 * self.mask + 1, 0);
+                return;
+            }
+        }
+    }
+
+    /// Splits the next bucket: keys for which the next bit of their place is set move to a new one.
+    fn split_bucket(&mut self) {
+        let (from, to) = (self.split, self.split + self.mask + 1);
+        let Some((tags, handles)) = self.bucket(from) else { return };
+        let (tags, handles) = (*tags, *handles);
+        let is_first = |tag: u32| self.place(first_bits(tag)) == from;
+        let bits = tags.map(|tag| if is_first(tag) { first_bits(tag) } else { second_bits(tag) });
+        self.split += 1;
+        let (from, to) = (self.skip + from * BUCKET, self.skip + to * BUCKET);
+        for (way, bits) in bits.iter().enumerate().filter(|(way, _)| handles[*way] != 0) {
+            if bits & (self.mask + 1) != 0 {
+                (self.words[from + way], self.words[from + WAYS + way]) = (0, 0);
+                (self.words[to + way], self.words[to + WAYS + way]) = (tags[way], handles[way]);
+            }
+        }
     }
 
     /// Removes the least recently used of a few slots.
@@ -259,6 +313,23 @@ impl<const N: usize> ExactTable<N> {
         handles.iter().position(|handle| *handle == 0).map(|way| (bucket, way))
     }
 
+    /// Moves a key of a full bucket to its other one, if one of them has room there. Returns the place that is free then.
+    fn make_vacancy(&mut self, bucket: usize) -> Option<(usize, usize)> {
+        let (tags, handles) = self.bucket(bucket)?;
+        let (tags, handles) = (*tags, *handles);
+        for (way, (tag, handle)) in tags.into_iter().zip(handles).enumerate() {
+            let [first, second] = [first_bits(tag), second_bits(tag)].map(|bits| self.place(bits));
+            if let Some((other, free)) = self.vacancy(if first == bucket { second } else { first }) {
+                let [from, to] =
+                    [(bucket, way), (other, free)].map(|(bucket, way)| self.skip + bucket * BUCKET + way);
+                (self.words[from], self.words[from + WAYS]) = (0, 0);
+                (self.words[to], self.words[to + WAYS]) = (tag, handle);
+                return Some((bucket, way));
+            }
+        }
+        None
+    }
+
     /// The next handle in a bucket with this tag, among `ways`, from which it is removed.
     #[inline(always)]
     fn next_in(&self, bucket: usize, tag: u32, ways: &mut u32) -> Option<u32> {
@@ -270,13 +341,32 @@ impl<const N: usize> ExactTable<N> {
 
     #[inline(always)]
     fn first(&self, hash: Hash) -> usize {
-        hash.0 as usize & self.mask
+        self.place(first_bits(hash.tag()))
     }
 
     #[inline(always)]
     fn second(&self, hash: Hash) -> usize {
-        (self.first(hash) ^ (hash.tag() as usize).wrapping_mul(0x5bd1_e995)) & self.mask
+        self.place(second_bits(hash.tag()))
     }
+
+    /// The bucket that these bits select.
+    #[inline(always)]
+    fn place(&self, bits: usize) -> usize {
+        let place = bits & self.mask;
+        if place < self.split { bits & (2 * self.mask + 1) } else { place }
+    }
+}
+
+/// The bits that select the first bucket of a key. The lowest bit of a tag is always set.
+#[inline(always)]
+fn first_bits(tag: u32) -> usize {
+    (tag >> 1) as usize
+}
+
+/// The bits that select the second bucket: each depends on the whole tag.
+#[inline(always)]
+fn second_bits(tag: u32) -> usize {
+    (u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize
 }
 
 /// Compares keys without a branch for each word, and without a call.
@@ -287,4 +377,51 @@ pub(crate) fn is_equal<const N: usize>(one: &[u64; N], other: &[u64; N]) -> bool
 
 fn buckets(capacity: usize) -> usize {
     (capacity.max(WAYS) / LOAD).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(number: u64) -> Slot<5> {
+        Slot { key: [number; 5], path: PathId { slot: number as u32, generation: 0 }, stamp: 0, used: 0 }
+    }
+
+    /// The paths of these keys, and of those in between that were never added or are gone.
+    fn check(table: &ExactTable<5>, keys: impl Iterator<Item = u64>, are_there: bool) {
+        for key in keys {
+            let found = table.find(table.hash(&[key; 5]), &[key; 5]).and_then(|handle| table.slot(handle));
+            assert_eq!(found.map(|slot| slot.path.slot), are_there.then_some(key as u32), "key {key}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found_while_buckets_are_split() {
+        let capacity = 20 * MIN_BUCKETS;
+        let mut table = ExactTable::<5>::new(capacity, 7);
+        for number in 0..capacity as u64 {
+            table.insert(table.hash(&[number; 5]), slot(number));
+            if number % 1499 == 0 {
+                check(&table, 0..=number, true);
+                check(&table, number + 1..number + 9, false);
+            }
+            assert!(table.split <= table.mask && table.len() <= (table.mask + 1 + SPLITS) * (LOAD + 1));
+        }
+        // Each doubling is over before the next one, and none is displaced.
+        assert_eq!((table.mask + 1, table.split), (buckets(capacity), 0));
+        assert_eq!((table.len(), table.evicted), (capacity, 0));
+        check(&table, 0..capacity as u64, true);
+        table.sweep(capacity, |slot| slot.key[0] % 3 == 0);
+        check(&table, (0..capacity as u64).filter(|key| key % 3 == 0), false);
+        check(&table, (0..capacity as u64).filter(|key| key % 3 != 0), true);
+        // What is full loses no more than it gets.
+        for number in 0..capacity as u64 {
+            table.insert(table.hash(&[number + (1 << 32); 5]), slot(number + (1 << 32)));
+        }
+        assert_eq!(table.len(), capacity);
+        table.clear();
+        assert!(table.len() == 0 && table.words.iter().all(|word| *word == 0));
+        table.insert(table.hash(&[5; 5]), slot(5));
+        check(&table, 5..6, true);
+    }
 }

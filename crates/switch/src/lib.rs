@@ -60,6 +60,7 @@ pub use forward::{
     RefusedTuples, ServicePlan, StaticTable, Steering, SteeringSettings, SteeringShards, TableError, Target,
     TranslationPlan,
 };
+pub use huge_pages::flow_cache;
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;
 pub use packet::MacAddr;

@@ -14,7 +14,7 @@ use super::flow::{Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKe
 use super::ingress::{Tunnels, number};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::UnreadFrame;
-use crate::huge_pages;
+use crate::huge_pages::flow_cache;
 use crate::port::PortId;
 use boundary::DirectPacket;
 use flow_table::{
@@ -125,12 +125,10 @@ impl Steering {
             settings;
         let flow_seed = seed[0].rotate_left(32) ^ seed[1];
         let seed = Seed::new(seed[0], seed[1]);
-        let cache = FlowCache::new(cache, seed);
-        cache.buckets().into_iter().for_each(huge_pages::prefer);
         Self {
             bridge: LearningBridge::new(learning),
             pipeline: Pipeline::new(Limits { entries, masks, bytes, ..Limits::default() }, seed),
-            cache,
+            cache: flow_cache(cache, seed),
             fragments: Fragments::new(fragments, seed),
             flows: BTreeMap::new(),
             owners: HashMap::new(),

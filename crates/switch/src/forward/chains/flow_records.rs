@@ -124,7 +124,7 @@ impl FlowRecords {
     pub(super) fn new(flows: usize) -> Self {
         let count = flows.next_power_of_two().max(WAYS);
         let records = vec![[0; WORDS]; count];
-        huge_pages::prefer(&records);
+        huge_pages::prefer(&records.as_ptr_range());
         Self { records, mask: count / WAYS - 1, sweep: 0, len: 0, displaced: 0 }
     }
 
