@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Create, Density, Io, Latency, LatencyRow, Memory, PeerDriver, PeerRate, PeerRole, PortRate,
-    RuleGap, RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times, Transaction,
+    Boot, Chain, Create, Density, Io, Latency, LatencyRow, Memory, OwnCores, PeerDriver, PeerRate, PeerRole,
+    PortRate, RuleGap, RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times, Transaction,
 };
 use serde::Serialize;
 
@@ -185,23 +185,34 @@ impl Table for PortRate {
 impl Table for SteeringResults {
     fn head() -> String {
         format!(
-            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>8} {:>8} {:>9} {:>8} {:>8}",
-            "functions", "flows", "bytes", "by", "threads", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
+            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8}",
+            "functions",
+            "flows",
+            "bytes",
+            "by",
+            "threads",
+            "Mp/s",
+            "Gb/s",
+            "ns",
+            "ns a hop",
+            "p50 us",
+            "p99 us"
         )
     }
 
     fn lines(&self) -> String {
         let line = |row: &SteeringRate| {
             let by = format!("{:?}", row.by).to_lowercase();
+            let hop = row.further_hop_ns.map_or("-".into(), |hop| format!("{hop:.1}"));
             format!(
-                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
+                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>8.2} {:>8.2} {:>9.1} {hop:>9} {:>8.2} {:>8.2}\n",
                 row.chain,
                 row.flows,
                 row.size,
                 row.threads,
                 row.mpps,
                 row.gbps,
-                row.switch_ns_per_hop,
+                row.switch_ns,
                 row.latency_us.p50,
                 row.latency_us.p99
             )
@@ -210,7 +221,16 @@ impl Table for SteeringResults {
             let PeerRate { peer, chain, size, mpps, gbps } = row;
             format!("{chain:<10} {:>8} {size:>6} {peer:<16} {mpps:>8.2} {gbps:>8.2}\n", "-")
         };
-        self.results.iter().map(line).chain(self.peers.iter().map(peer)).collect()
+        let own_cores = match &self.own_cores {
+            OwnCores::Measured { functions, mpps_of_one, mpps, loss_percent } => format!(
+                "a processor for each of {functions} functions: {mpps:.2} Mp/s, {loss_percent:.1} % less than {mpps_of_one:.2} Mp/s \
+                 with one function\n"
+            ),
+            OwnCores::NotMeasured { functions, not_measured } => {
+                format!("a processor for each of {functions} functions: not measured: {not_measured}\n")
+            }
+        };
+        self.results.iter().map(line).chain(self.peers.iter().map(peer)).chain([own_cores]).collect()
     }
 }
 

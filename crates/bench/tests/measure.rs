@@ -1,8 +1,8 @@
 //! The shortest possible run of each measurement in each kind of sandbox: it must finish with plausible figures.
 
 use bench::{
-    BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, PlatformKind,
-    ReportScope, SamplePlan, TestBed, Times,
+    BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, PacketSizes,
+    PlatformKind, ReportScope, SamplePlan, TestBed, Times,
 };
 use std::time::Duration;
 use test_support::{Capability, skip};
@@ -144,7 +144,8 @@ fn a_report_is_rendered_as_a_page() {
         bench::report(&bed, Machine::this(), &scope, SHORT, |what| parts.push(what.to_string())).unwrap();
     assert_eq!(parts.len(), 8);
     let shown: Vec<_> = report.steering.iter().map(|row| (row.chain, row.flows, row.size)).collect();
-    assert_eq!(shown, [(1, 60_000, 64), (1, 60_000, 64), (1, 60_000, 1472), (1, 60_000, 1472)]);
+    let sizes = [PacketSizes::Bytes(64), PacketSizes::Bytes(1472), PacketSizes::Mix];
+    assert_eq!(shown, sizes.map(|size| [(1, 60_000, size); 3]).concat());
     assert!(report.steering.iter().all(|row| row.mpps > 0.0 && row.latency_us.p50 > 0.0));
     let page = bench::page(&report);
     for text in [

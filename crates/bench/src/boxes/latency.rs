@@ -85,7 +85,7 @@ pub fn latency(
     let slots = Slots::new(SLOTS)?;
     let settings = TestBed::settings(Workload::Ping, slots, None);
     // A box with a dedicated core polls. Here others share the core, and the kernel divides the time.
-    let alone = if waiting == IdleMode::Polling { bed.dedicated_worker()? } else { None };
+    let alone = if waiting == IdleMode::Polling { bed.dedicated_worker(None)? } else { None };
     let settings = match waiting {
         IdleMode::Idle => settings,
         IdleMode::Polling => Settings { polls: true, quantum: 0, ..settings },

@@ -30,7 +30,10 @@ pub use memory::{Memory, RingMemory, TableMemory, memory};
 pub use peers::{PeerDriver, PeerRate, PeerRole, PortRate, ovs_rate, port_rates, testpmd_rate};
 pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
-pub use steering::{LatencyTimes, Lookup, SteeringRate, SteeringResults, steering_rate};
+pub use steering::{
+    LatencyTimes, Lookup, OwnCores, PAPER_FUNCTIONS, PacketSizes, SteeringRate, SteeringResults, own_cores,
+    steering_rates,
+};
 pub use test_bed::TestBed;
 pub use trial::{Trial, trial};
 pub use workload::BoxProgram;

@@ -73,9 +73,14 @@ impl TestBed {
         self.platform
     }
 
+    /// All cores. The first is that of this thread.
+    pub(crate) fn all_cores(&self) -> Vec<usize> {
+        self.before.as_ref().map(allowed).unwrap_or_default()
+    }
+
     /// The core of this thread, and that for boxes.
     pub(crate) fn cores(&self) -> (usize, usize) {
-        let cores = self.before.as_ref().map(allowed).unwrap_or_default();
+        let cores = self.all_cores();
         (cores.first().copied().unwrap_or(0), cores.last().copied().unwrap_or(0))
     }
 
@@ -178,13 +183,13 @@ impl TestBed {
         }
     }
 
-    /// A worker for a single virtual machine, on the core for boxes; `None` for other platforms.
-    pub(crate) fn dedicated_worker(&self) -> Result<Option<Worker>, MeasureError> {
+    /// A worker for a single virtual machine, on this core or on that for boxes; `None` for other platforms.
+    pub(crate) fn dedicated_worker(&self, core: Option<usize>) -> Result<Option<Worker>, MeasureError> {
         if self.platform != PlatformKind::Vm {
             return Ok(None);
         }
         let worker = Worker::dedicated()?;
-        worker.pin(self.boxes.as_slice());
+        worker.pin(core.or(self.boxes).as_slice());
         Ok(Some(worker))
     }
 

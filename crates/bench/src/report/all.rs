@@ -10,7 +10,7 @@ use crate::sample_plan::SamplePlan;
 use crate::temporary_folder::TemporaryFolder;
 use crate::{
     Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Lookup, Memory, NeighbourLoad,
-    State, SteeringRate,
+    OwnCores, PAPER_FUNCTIONS, PacketSizes, State, SteeringRate,
 };
 use boundary::PlatformKind;
 use serde::{Serialize, Serializer};
@@ -53,6 +53,8 @@ pub struct Report {
     pub chain: Vec<Chain>,
     /// Chains of functions at a steering switch.
     pub steering: Vec<SteeringRate>,
+    /// A chain whose functions have a processor each.
+    pub own_cores: OwnCores,
     /// Send rate of many boxes.
     pub density: Vec<Density>,
     /// Handler access times.
@@ -171,13 +173,11 @@ pub fn report(
     }
     progress("steered chains");
     let mut steering = Vec::new();
-    for &functions in &scope.steered {
-        for size in [64, CHAIN_SIZE] {
-            for by in [Lookup::Default, Lookup::Flow] {
-                steering.push(crate::steering_rate(bed, functions, STEERED_FLOWS, size, by, 1, plan)?);
-            }
-        }
+    for size in [PacketSizes::Bytes(64), PacketSizes::Bytes(CHAIN_SIZE), PacketSizes::Mix] {
+        let traffic = (STEERED_FLOWS, size);
+        steering.extend(crate::steering_rates(bed, &scope.steered, &Lookup::ALL, traffic, 1, plan)?);
     }
+    let own_cores = crate::own_cores(bed, PAPER_FUNCTIONS, plan)?;
     progress("many boxes");
     let smallest = scope.senders.iter().map(|&boxes| (boxes, 64));
     let larger = scope.senders.last().map(|&boxes| (boxes, DENSITY_LINE_RATE_SIZE));
@@ -201,6 +201,7 @@ pub fn report(
         latency,
         chain,
         steering,
+        own_cores,
         density,
         state,
     })

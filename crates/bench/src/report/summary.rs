@@ -5,16 +5,21 @@ use super::page::find;
 use super::papers;
 use super::plot::figure;
 use crate::engine::{FrameSize, Row, Traffic};
-use crate::{Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Lookup, NeighbourLoad};
+use crate::{
+    Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Lookup, NeighbourLoad, OwnCores,
+    PacketSizes,
+};
 use std::fmt::Write;
 
 /// The counterpart of a paper's figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum OwnFigure {
     /// Our figure.
     Measured(f64),
     /// Not in this report, because of its arguments or the machine.
     NotMeasured,
+    /// Not measured for this reason.
+    Missing(String),
 }
 
 impl From<Option<f64>> for OwnFigure {
@@ -42,8 +47,9 @@ struct SummaryRow {
 
 impl SummaryRow {
     fn html(&self) -> String {
-        let (ours, class, verdict) = match self.ours {
+        let (ours, class, verdict) = match &self.ours {
             OwnFigure::NotMeasured => ("–".into(), "even", "not measured".into()),
+            OwnFigure::Missing(reason) => ("–".into(), "even", format!("not measured: {reason}")),
             OwnFigure::Measured(ours) => {
                 let ratio = match self.better {
                     Better::Smaller => self.paper / ours,
@@ -54,7 +60,7 @@ impl SummaryRow {
                     0.95.. => ("even", "the same".into()),
                     _ => ("bad", format!("{} times worse", figure(1.0 / ratio))),
                 };
-                (figure(ours), class, verdict)
+                (figure(*ours), class, verdict)
             }
         };
         format!(
@@ -122,7 +128,7 @@ fn opennetvm(report: &Report) -> Vec<SummaryRow> {
 /// the switch on another one.
 fn of_opennetvm(report: &Report, number: usize) -> OwnFigure {
     let steered = |chain: usize, size: u16, by: Lookup| {
-        find(&report.steering, |row| (row.chain, row.size, row.by) == (chain, size, by))
+        find(&report.steering, |row| (row.chain, row.size, row.by) == (chain, PacketSizes::Bytes(size), by))
     };
     let ours = match number {
         1 => report.boot.service_ms.as_ref().map(|service| service.first_packet_ms.p50),
@@ -132,7 +138,11 @@ fn of_opennetvm(report: &Report, number: usize) -> OwnFigure {
         7 => steered(5, 1472, Lookup::Default).map(|row| row.gbps),
         // Each of the five functions gets each packet.
         8 => steered(5, 64, Lookup::Default).map(|row| 5.0 * row.mpps),
-        // In a container; with a hash of each packet; more functions and cores; a core for each function.
+        9 => match &report.own_cores {
+            OwnCores::Measured { loss_percent, .. } => Some(*loss_percent),
+            OwnCores::NotMeasured { not_measured, .. } => return OwnFigure::Missing(not_measured.clone()),
+        },
+        // In a container; with a hash of each packet; more functions and cores.
         _ => None,
     };
     ours.into()

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bench::{
     BoxProgram, IdleMode, Interconnect, IoMode, Latency, Lookup, Machine, MeasureError, NeighbourLoad,
-    PeerDriver, PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults, Table, TestBed,
+    PAPER_FUNCTIONS, PacketSizes, PeerDriver, PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults,
+    Table, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -181,7 +182,15 @@ pub(super) struct ChainArguments {
 ///
 /// All functions run on one core, and the switch on the other. They only forward; rates are measured where packets leave
 /// the chain. The latency is that of single packets; the function polls if there is only one. `by` states how packets come
-/// into the chain: as the default of their port, or by one of 1,001 entries of the flow table.
+/// into the chain: as the default of their port, or by one of 1,001 entries of the flow table. With `static`, switches with
+/// static tables before, between and after the functions take the place of the steering switch. All chains of one number of
+/// flows, size and number of threads are measured alternately.
+///
+/// `ns` is the processor time of the switch for each packet on its whole way, with receiving and sending it, and `ns a hop` what each
+/// function costs beyond those of the next shorter chain.
+///
+/// At last, a chain of six functions is compared with one function, each with a processor of its own on which it polls, as
+/// in the OpenNetVM paper. This needs seven processors; the output says so where there are fewer.
 ///
 /// With --testpmd, a chain of processes of DPDK's testpmd is measured too, on the same cores: memif connects the processes, and
 /// no packet is looked up. Its processes poll, so several on one core hinder each other. With --ovs, the same processes are
@@ -197,9 +206,10 @@ pub(super) struct SteeringArguments {
     /// Numbers of flows.
     #[arg(long, value_delimiter = ',', default_value = "60000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: Vec<u32>,
-    /// Bytes of each frame.
-    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(60..=1514))]
-    size: Vec<u16>,
+    /// Bytes of each frame, from 60 to 1514; or `mix`, the sizes of the OpenNetVM paper: 44.3 % of 64 bytes, 18.5 % of 65 to 1023, and
+    /// 37.2 % of 1024 to 1514.
+    #[arg(long, value_delimiter = ',', default_value = "64")]
+    size: Vec<PacketSizes>,
     /// Numbers of threads that run the switch. Each has the flows that a device with a queue for each thread would give it.
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u8).range(1..=8))]
     switch_threads: Vec<u8>,
@@ -449,40 +459,35 @@ impl SteeringArguments {
         let common = &self.common;
         let bed = common.bed()?;
         let mut results = Vec::new();
-        for chain in &self.chain {
-            for flows in &self.flows {
-                for size in &self.size {
-                    for by in [Lookup::Default, Lookup::Flow] {
-                        for threads in &self.switch_threads {
-                            let (plan, threads) = (common.plan(), usize::from(*threads));
-                            let rate = bench::steering_rate(
-                                &bed,
-                                (*chain).into(),
-                                *flows,
-                                *size,
-                                by,
-                                threads,
-                                plan,
-                            )?;
-                            results.push(rate);
-                        }
-                    }
+        let (plan, chains) =
+            (common.plan(), Vec::from_iter(self.chain.iter().map(|chain| usize::from(*chain))));
+        for flows in &self.flows {
+            for size in &self.size {
+                for threads in &self.switch_threads {
+                    let (load, threads) = ((*flows, *size), usize::from(*threads));
+                    results.extend(bench::steering_rates(&bed, &chains, &Lookup::ALL, load, threads, plan)?);
                 }
             }
         }
+        let own_cores = bench::own_cores(&bed, PAPER_FUNCTIONS, plan)?;
         let mut peers = Vec::new();
         if let Some(program) = &self.testpmd {
-            for chain in &self.chain {
+            for chain in chains {
                 for size in &self.size {
-                    let (chain, plan) = (usize::from(*chain), common.plan());
-                    peers.push(bench::testpmd_rate(program, &bed, chain, *size, plan)?);
+                    let PacketSizes::Bytes(size) = *size else {
+                        eprintln!(
+                            "clickbox: the peers send frames of one size: they are not measured with a mix"
+                        );
+                        continue;
+                    };
+                    peers.push(bench::testpmd_rate(program, &bed, chain, size, plan)?);
                     if let Some(ovs) = &self.ovs {
-                        peers.push(bench::ovs_rate(ovs, program, &bed, chain, *size, plan)?);
+                        peers.push(bench::ovs_rate(ovs, program, &bed, chain, size, plan)?);
                     }
                 }
             }
         }
-        common.print(&SteeringResults { results, peers });
+        common.print(&SteeringResults { results, own_cores, peers });
         Ok(())
     }
 }
