@@ -17,6 +17,10 @@ pub enum Answer {
     Drop,
     /// The switch looks it up.
     LookUp,
+    /// It enters the chain that is this destination.
+    Chain(u16),
+    /// So does it, and with it the later packets of its flow.
+    FlowChain(u16),
 }
 
 /// Largest number of a destination in an answer.
@@ -34,6 +38,8 @@ impl Answer {
             2 => Self::Port(destination),
             3 => Self::Drop,
             4 => Self::LookUp,
+            5 => Self::Chain(destination),
+            6 => Self::FlowChain(destination),
             _ => Self::Next,
         }
     }
@@ -47,6 +53,8 @@ impl Answer {
             Self::Port(destination) => (destination & MAX_DESTINATION) << KIND_BITS | 2,
             Self::Drop => 3,
             Self::LookUp => 4,
+            Self::Chain(destination) => (destination & MAX_DESTINATION) << KIND_BITS | 5,
+            Self::FlowChain(destination) => (destination & MAX_DESTINATION) << KIND_BITS | 6,
         }
     }
 }
@@ -64,6 +72,8 @@ mod tests {
             Answer::Port(7),
             Answer::Drop,
             Answer::LookUp,
+            Answer::Chain(3),
+            Answer::FlowChain(MAX_DESTINATION),
         ];
         for answer in answers {
             assert_eq!(Answer::from_meta(answer.to_meta()), answer);

@@ -1,12 +1,13 @@
 //! Chains of services: where packets go, whatever functions answer and whichever instances come and go.
 
 use boundary::Answer;
+use flow_table::{Change, Command, Field, Instructions, Output};
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use switch::{
     ChainBooks, ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead,
     FrameMark, HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering,
-    SteeringSettings, UnreadFrame,
+    SteeringSettings, SteeringShards, UnreadFrame,
 };
 
 const UPLINK: PortId = PortId(0);
@@ -111,6 +112,41 @@ impl TestBed {
             assert!(path.len() < 40);
         }
     }
+}
+
+impl TestBed {
+    /// The ports that a frame passes, and what becomes of it. A function sends it on at its other side, with the answer that there is
+    /// for its service.
+    fn walk(&mut self, flow: u16, back: bool, answers: &[(u16, Answer)]) -> (Vec<PortId>, Decision) {
+        let frame = frame(flow, back);
+        let mut path = Vec::new();
+        let mut decision = self.decide(&frame, if back { WAN } else { UPLINK }, FrameMark::default());
+        while let Decision::ToFunction(to, tag) = decision {
+            path.push(to);
+            assert!(path.len() < 100, "{path:?}");
+            let service = (to.0 - 100) / 20;
+            let answer =
+                answers.iter().find(|(of, _)| *of == service).map_or(Answer::Next, |(_, answer)| *answer);
+            let mark = FrameMark { tag, meta: answer.to_meta() };
+            decision = self.decide(&frame, PortId(100 + ((to.0 - 100) ^ 1)), mark);
+        }
+        (path, decision)
+    }
+
+    fn books(&self, chain: u16) -> ChainBooks {
+        self.steering.chains().books(chain).unwrap()
+    }
+}
+
+/// Three services: two in a chain of both directions, and one in a chain that only functions send packets to. The first service may
+/// send to a port and to that chain, and the third one to the first chain.
+fn diverting() -> TestBed {
+    let other = ChainPlan { number: 1, from: None, both_ways: false, ..chain(&[2]) };
+    let mut bed = TestBed::new(&[1, 1, 1], vec![chain(&[0, 1]), other]);
+    bed.plan.services[0].destinations = vec![DestinationPlan::Port(key(MIRROR)), DestinationPlan::Chain(1)];
+    bed.plan.services[2].destinations = vec![DestinationPlan::Chain(0)];
+    bed.apply();
+    bed
 }
 
 /// At the end of each test, each packet that entered a chain or came back to it became something.
@@ -441,6 +477,19 @@ fn packets_that_go_around_without_end_are_cut_and_counted() {
         }
         assert_eq!((decision, visits), (Decision::Lose(Reason::ENDLESS_LOOP), 33), "{answer:?}");
     }
+    // Two that send to each other's chain.
+    bed.steering.remove_flow(1, bed.now);
+    bed.plan.chains = vec![chain(&[0]), ChainPlan { number: 1, from: None, both_ways: false, ..chain(&[1]) }];
+    for (service, other) in [(0, 1), (1, 0)] {
+        bed.plan.services[service].destinations = vec![DestinationPlan::Chain(other)];
+    }
+    bed.apply();
+    for answer in [Answer::Chain(0), Answer::FlowChain(0)] {
+        let (path, decision) = bed.walk(7, false, &[(0, answer), (1, answer)]);
+        assert_eq!((decision, path.len()), (Decision::Lose(Reason::ENDLESS_LOOP), 33), "{answer:?}");
+    }
+    // What the last one said holds.
+    assert_eq!(bed.path(7, false), [port(1, 0, false), WAN]);
 }
 
 /// What earlier versions of a chain counted stays when they are forgotten.
@@ -536,4 +585,173 @@ fn packets_that_are_passed_on_together_go_as_each_would_alone() {
         (counters.hops, counters.left, chains.books(0), instances)
     });
     assert_eq!(alone, together);
+}
+
+/// The packet enters the other chain in the direction that it had, and leaves it as it would have left its own one.
+#[test]
+fn a_function_sends_packets_into_another_chain() {
+    let mut bed = diverting();
+    let into = [(0, Answer::Chain(1))];
+    assert_eq!(bed.walk(7, false, &into), (vec![port(0, 0, false), port(2, 0, false)], Decision::To(WAN)));
+    let back = vec![port(1, 0, true), port(0, 0, true), port(2, 0, true)];
+    assert_eq!(bed.walk(7, true, &into), (back, Decision::To(UPLINK)));
+    // The flow stays in its chain. A destination of another kind, one that is not there, and no right at all: the packet goes on.
+    let straight = vec![port(0, 0, false), port(1, 0, false)];
+    let overruled =
+        [Answer::Chain(0), Answer::FlowChain(0), Answer::Port(1), Answer::Chain(2), Answer::FlowChain(9)];
+    for answer in overruled {
+        assert_eq!(bed.walk(7, false, &[(0, answer)]), (straight.clone(), Decision::To(WAN)), "{answer:?}");
+    }
+    let instances = [0, 1, 2].map(|service| bed.steering.chains().instances(service)[0]);
+    assert_eq!(instances.map(|found| (found.packets, found.overruled)), [(7, 5), (6, 0), (2, 0)]);
+    let books =
+        ChainBooks { entered: 7, returned: 13, sent: 13, left: 5, elsewhere: 2, ..ChainBooks::default() };
+    assert_eq!(bed.books(0), books);
+    assert_eq!(
+        bed.books(1),
+        ChainBooks { entered: 2, returned: 2, sent: 2, left: 2, ..ChainBooks::default() }
+    );
+    let one = HopCounters { packets: 1, bytes: 60, lost: 0 };
+    let counters = bed.steering.chains().counters(1).unwrap();
+    assert_eq!((counters.hops, counters.left), (vec![[one; 2]], [one; 2]));
+    // A chain that ends elsewhere is passed in the forward direction, whatever comes.
+    bed.plan.chains[1].to = key(MIRROR);
+    bed.apply();
+    let back = vec![port(1, 0, true), port(0, 0, true), port(2, 0, false)];
+    assert_eq!(bed.walk(7, true, &into), (back, Decision::To(MIRROR)));
+    // The chain takes no packets for a later instance that has little room.
+    bed.plan.chains[0].services = vec![0];
+    bed.plan.chains[1].services = vec![2, 1];
+    bed.apply();
+    bed.steering.set_crowded(port(1, 0, false), true);
+    assert_eq!(bed.walk(8, false, &into).1, Decision::Lose(Reason::CONGESTED));
+    assert_eq!((bed.books(1).congested, bed.books(1).entered), (1, 4));
+}
+
+#[test]
+fn a_function_gives_a_flow_another_chain() {
+    let mut bed = diverting();
+    let (there, back) = (vec![port(2, 0, false), WAN], vec![port(2, 0, true), UPLINK]);
+    let straight = [port(0, 0, false), port(1, 0, false), WAN];
+    let divert = |bed: &mut TestBed| {
+        let path = bed.walk(7, false, &[(0, Answer::FlowChain(1))]);
+        assert_eq!(path, (vec![port(0, 0, false), port(2, 0, false)], Decision::To(WAN)));
+    };
+    divert(&mut bed);
+    // Its packets of both directions take the other chain from now on, and those of other flows don't.
+    assert_eq!((bed.path(7, false), bed.path(7, true)), (there.clone(), back.clone()));
+    assert_eq!(bed.path(8, false), straight);
+    let books =
+        ChainBooks { entered: 4, returned: 3, sent: 3, left: 1, elsewhere: 3, ..ChainBooks::default() };
+    assert_eq!(bed.books(0), books);
+    assert_eq!(
+        bed.books(1),
+        ChainBooks { entered: 3, returned: 3, sent: 3, left: 3, ..ChainBooks::default() }
+    );
+    assert_eq!(bed.steering.chains().flows(), (3, 0));
+    // Both chains change under traffic.
+    bed.plan.chains[0].services = vec![1, 0];
+    bed.apply();
+    assert_eq!((bed.path(7, false), bed.path(7, true)), (there.clone(), back.clone()));
+    bed.plan.chains[0].services = vec![0, 1];
+    bed.plan.chains[1].services = vec![2, 1];
+    bed.apply();
+    assert_eq!(bed.path(7, false), [port(2, 0, false), port(1, 0, false), WAN]);
+    bed.plan.chains[1].services = vec![2];
+    bed.apply();
+    // A function of the other chain gives it the first one again: by a packet of the reverse direction.
+    let path = bed.walk(7, true, &[(2, Answer::FlowChain(0))]);
+    assert_eq!(path, (vec![port(2, 0, true), port(1, 0, true), port(0, 0, true)], Decision::To(UPLINK)));
+    assert_eq!(bed.path(7, false), straight);
+    // As long as it has packets it is known.
+    divert(&mut bed);
+    for _ in 0..3 {
+        bed.now += 100_000_000_000;
+        bed.steering.expire_flows(bed.now, 0);
+        assert_eq!(bed.path(7, false), there);
+    }
+    for _ in 0..130 {
+        bed.now += 1_000_000_000;
+        bed.steering.expire_flows(bed.now, 0);
+    }
+    assert_eq!(bed.path(7, false), straight);
+    // If the chain is removed, the flow takes the first one; another chain with its number is another one.
+    divert(&mut bed);
+    let other = bed.plan.chains.pop().unwrap();
+    bed.apply();
+    assert_eq!(bed.path(7, false), straight);
+    assert_eq!(bed.walk(7, false, &[(0, Answer::FlowChain(1))]), (straight[..2].to_vec(), Decision::To(WAN)));
+    assert_eq!(bed.steering.chains().instances(0)[0].overruled, 1);
+    bed.plan.chains.push(other);
+    bed.apply();
+    assert_eq!(bed.path(7, false), straight);
+    divert(&mut bed);
+    assert_eq!(bed.path(7, false), there);
+}
+
+/// A packet that an instance already has, when its chain changes, says what becomes of its flow in the new version.
+#[test]
+fn a_packet_of_an_earlier_version_speaks_for_its_flow() {
+    let mut bed = diverting();
+    let into = Answer::FlowChain(1);
+    let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), into);
+    bed.plan.chains[0].services = vec![0];
+    bed.apply();
+    assert_eq!(bed.path(7, false), [port(0, 0, false), WAN]);
+    let (to, _) = mark(bed.decide(&frame(7, false), PortId(to.0 + 1), marked), Answer::Next);
+    assert_eq!((to, bed.path(7, false)), (port(2, 0, false), vec![port(2, 0, false), WAN]));
+}
+
+/// An answer concerns the flow of the packet that was given to the function, whatever the function made of it.
+#[test]
+fn a_function_changes_no_flows_of_others() {
+    let mut bed = diverting();
+    let straight = [port(0, 0, false), port(1, 0, false), WAN];
+    let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), Answer::FlowChain(1));
+    // With the addresses of another flow the packet is diverted, and no flow.
+    let (second, _) = mark(bed.decide(&frame(8, false), PortId(to.0 + 1), marked), Answer::Next);
+    assert_eq!(second, port(2, 0, false));
+    // Nor by the identity of a packet of another instance, or a made-up one.
+    let (to, marked) = mark(bed.decide(&frame(9, false), UPLINK, FrameMark::default()), Answer::Next);
+    let (_, stolen) = mark(bed.decide(&frame(9, false), PortId(to.0 + 1), marked), Answer::FlowChain(1));
+    for tag in [stolen.tag, 0, 1 << 63, stolen.tag ^ 1, stolen.tag ^ 1 << 40] {
+        let decision = bed.decide(&frame(9, false), port(0, 0, true), FrameMark { tag, ..stolen });
+        assert_eq!(mark(decision, Answer::Next).0, port(2, 0, false), "{tag:x}");
+    }
+    for flow in [7, 8, 9] {
+        assert_eq!(bed.path(flow, false), straight, "{flow}");
+    }
+    // A flow of one chain is not released by somebody whom it is not sent to.
+    assert_eq!(bed.walk(7, false, &[(0, Answer::FlowChain(1))]).1, Decision::To(WAN));
+    bed.plan.services[1].destinations = vec![DestinationPlan::Chain(0)];
+    bed.plan.chains.push(ChainPlan { number: 2, from: Some(key(MIRROR)), both_ways: false, ..chain(&[1]) });
+    bed.apply();
+    let (to, marked) = mark(bed.decide(&frame(7, false), MIRROR, FrameMark::default()), Answer::FlowChain(0));
+    assert_eq!(to, port(1, 0, false));
+    bed.decide(&frame(7, false), PortId(to.0 + 1), marked);
+    assert_eq!(bed.path(7, false), [port(2, 0, false), WAN]);
+}
+
+/// A controller sends packets to a service, whose function gives their flow a chain. The entries of the controller count on.
+#[test]
+fn a_function_gives_a_flow_of_a_controller_a_chain() {
+    let mut bed = diverting();
+    let from_uplink = Match::any().with(Field::InPort, key(UPLINK).0.into()).unwrap();
+    let mut change = Change::new(Command::Add, from_uplink, 5);
+    change.instructions = Instructions::output(Output::Service(0));
+    SteeringShards::new([&mut bed.steering]).change_entries(&change, bed.now).unwrap();
+    let into = [(0, Answer::FlowChain(1))];
+    assert_eq!(bed.walk(7, false, &into), (vec![port(0, 0, false), port(2, 0, false)], Decision::To(WAN)));
+    assert_eq!(bed.walk(7, false, &into), (vec![port(2, 0, false)], Decision::To(WAN)));
+    // Another function that sends the packet there is taken at its word.
+    bed.plan.services[2].destinations = vec![DestinationPlan::Service(0)];
+    bed.apply();
+    let (path, _) = bed.walk(7, false, &[(0, Answer::Drop), (2, Answer::Service(0))]);
+    assert_eq!(path, [port(2, 0, false), port(0, 0, false)]);
+    let mut packets = 0;
+    SteeringShards::new([&mut bed.steering]).entries_from(0, 10, |entry| packets += entry.packets);
+    assert_eq!(packets, 3);
+    let books =
+        ChainBooks { entered: 3, returned: 3, sent: 3, left: 2, elsewhere: 1, ..ChainBooks::default() };
+    assert_eq!((bed.books(1), bed.books(0)), (books, ChainBooks::default()));
 }

@@ -108,13 +108,11 @@ impl Outputs<'_> {
         let tuple =
             Key::extract(frame, &Tunnels::default().ingress(number)).0.flow_tuple(frame, self.flow_seed);
         let flow = (&tuple, lookups);
+        let from = number.and_then(|number| u16::try_from(number).ok()).map(PortKey);
         let step = match output {
-            Output::Chain(chain) => {
-                let from = number.and_then(|number| u16::try_from(number).ok()).map(PortKey);
-                self.chains.enter_chain(chain as u16, flow, from, frame.len(), self.now)
-            }
+            Output::Chain(chain) => self.chains.enter_chain(chain as u16, flow, from, frame.len(), self.now),
             Output::Service(service) => {
-                self.chains.enter_service(service as u16, flow, frame.len(), self.now)
+                self.chains.enter_service(service as u16, flow, from, frame.len(), self.now)
             }
             _ => Step::LookUp,
         };
@@ -132,7 +130,7 @@ impl Outputs<'_> {
                 self.has_outcome = true;
                 self.chains.hold(identity, frame, self.outcome);
             }
-            Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) => {
+            Step::LookUp | Step::Service(_) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
                 self.lose(Reason::FLOW_MISS)
             }
         }

@@ -398,7 +398,9 @@ fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
         },
         Step::Lose(reason) => Decision::Lose(reason),
         Step::Hold(_) => Decision::Perform,
-        Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) => Decision::FlowMiss,
+        Step::LookUp | Step::Service(_) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
+            Decision::FlowMiss
+        }
     }
 }
 
@@ -419,7 +421,7 @@ impl Steering {
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
             let step = chains.follow(role, frame.mark, frame.length, now);
-            if !matches!(step, Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_)) {
+            if matches!(step, Step::To(..) | Step::Lose(_) | Step::Hold(_)) {
                 wait_if_held(step, at, pending);
                 *decision = decided(step, ports);
                 continue;
@@ -436,7 +438,11 @@ impl Steering {
             let step = match step {
                 Step::Service(service) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
-                    chains.enter_service(service, (&flow, times), frame.length, now)
+                    chains.divert_to_service(service, (&flow, times), frame.length, now)
+                }
+                Step::Chain(diversion) => {
+                    let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
+                    chains.divert_to_chain(diversion, (&flow, times), frame.length, now)
                 }
                 Step::Leave(identity) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
@@ -532,10 +538,8 @@ impl Forward for Steering {
             return decisions.resize(frames.len(), None);
         }
         chains.pass_on(role, frames, now, |step| {
-            decisions.push(match step {
-                Step::LookUp | Step::Service(_) | Step::Leave(_) | Step::Arrive(_) | Step::Hold(_) => None,
-                step => Some(decided(step, ports)),
-            });
+            let is_decided = matches!(step, Step::To(..) | Step::Lose(_));
+            decisions.push(is_decided.then(|| decided(step, ports)));
         });
     }
 
@@ -632,7 +636,9 @@ impl Forward for Steering {
             let flow = (flow, *lookups);
             let step = match (into, role) {
                 (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
-                (EntryTarget::Service(service), _) => chains.enter_service(*service, flow, frame.length, now),
+                (EntryTarget::Service(service), _) => {
+                    chains.enter_service(*service, flow, key, frame.length, now)
+                }
                 (EntryTarget::Home, Some(role)) => {
                     chains.continue_at_home(role, flow, frame.length, now).unwrap_or(Step::LookUp)
                 }

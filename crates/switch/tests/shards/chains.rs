@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use switch::driver::{FunctionEnds, FunctionPort, Pipe};
 use switch::{
-    ChainBooks, ChainPlan, ChainsPlan, Decision, Driver, Forward, ForwardingMode, FrameHead, FrameMark,
-    InstancePlan, PortId, PortKey, PortSettings, RangePlan, Reason, ServicePlan, Shards, Steering,
+    ChainBooks, ChainPlan, ChainsPlan, Decision, DestinationPlan, Driver, Forward, ForwardingMode, FrameHead,
+    FrameMark, InstancePlan, PortId, PortKey, PortSettings, RangePlan, Reason, ServicePlan, Shards, Steering,
     SteeringSettings, SwitchRunner, TranslationPlan,
 };
 
@@ -174,6 +174,11 @@ struct Chained {
 
 impl Chained {
     fn new(slots: u32) -> Self {
+        Self::with_destinations(slots, &[])
+    }
+
+    /// With what the first service may send to.
+    fn with_destinations(slots: u32, destinations: &[DestinationPlan]) -> Self {
         let mode = || {
             let settings = SteeringSettings { chained_flows: 4096, ..SteeringSettings::default() };
             ForwardingMode::Steering(Box::new(Steering::new(settings)))
@@ -209,6 +214,7 @@ impl Chained {
                 steering.resume_port(port);
             });
         }
+        plan.services[0].destinations = destinations.to_vec();
         chained.steering().into_iter().for_each(|steering| steering.set_chains(&plan));
         chained
     }
@@ -276,6 +282,31 @@ fn a_function_is_reached_from_all_threads() {
             Some((450, 450))
         );
     }
+    check_books(&mut bed.switch, &ports);
+}
+
+/// A function gives flows another chain. Each shard knows it of its own flows.
+#[test]
+fn flows_take_another_chain_in_all_threads() {
+    let mut bed = Chained::with_destinations(512, &[DestinationPlan::Chain(1)]);
+    for (round, at_first) in [(Answer::FlowChain(0), 300), (Answer::Drop, 0)] {
+        bed.send(0, 0..300);
+        assert_eq!(bed.functions[0].pass(round), at_first);
+        run(&mut bed.switch);
+        assert_eq!(bed.functions[1].pass(Answer::Next), 300);
+        run(&mut bed.switch);
+        assert_eq!(receive(&mut bed.pipes[2]).len(), 300);
+    }
+    for (first, second) in bed.books(0).into_iter().zip(bed.books(1)) {
+        let flows = first.returned;
+        assert!(flows > 100, "{first:?}");
+        let (entered, sent, elsewhere) = (2 * flows, flows, 2 * flows);
+        let expected = ChainBooks { entered, returned: flows, sent, elsewhere, ..ChainBooks::default() };
+        assert_eq!(first, expected);
+        let (sent, left) = (entered, entered);
+        assert_eq!(second, ChainBooks { entered, returned: entered, sent, left, ..ChainBooks::default() });
+    }
+    let ports = bed.ports.clone();
     check_books(&mut bed.switch, &ports);
 }
 

@@ -40,7 +40,8 @@ pub struct ChainBooks {
     pub sent: u64,
     /// Packets that left the chain at an end.
     pub left: u64,
-    /// Packets that functions sent elsewhere: to a service, to a port, or to be looked up.
+    /// Packets that functions sent elsewhere: to a service, to a port, into a chain, or to be looked up; and those whose flow takes
+    /// another chain.
     pub elsewhere: u64,
     /// Packets for which no instance was up.
     pub no_instance: u64,

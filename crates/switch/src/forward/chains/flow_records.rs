@@ -1,16 +1,26 @@
 //! Which instance each flow is assigned to, at each hop of its chain.
 
 use super::plan::MAX_HOPS;
+use crate::forward::PortKey;
 use crate::huge_pages;
 
 /// Words of a record: one cache line.
 const WORDS: usize = 8;
 
-/// The word that says whether the flow is the outside of a translated one.
+/// The word that says whether the flow is the outside of a translated one, and between the bits of this where packets of the
+/// reverse direction leave.
 const OUTSIDE: usize = 6;
 
-/// The word that says which translator sent the first packet.
+/// The part of that word that says where they leave: a mark, and the key of the port.
+const BACK_MASK: u64 = 0x1ff_ff00;
+const BACK_PRESENT: u64 = 1 << 24;
+const BACK_SHIFT: u32 = 8;
+
+/// The word that says which translator sent the first packet, and in its upper half which chain the flow takes instead.
 const LEARNT: usize = 7;
+
+/// The part of that word that concerns the translator.
+const LEARNT_MASK: u64 = (1 << 33) - 1;
 
 /// Records of a set. A flow is in one of two sets: mostly in the first one, and in the second one if that was full.
 const WAYS: usize = 4;
@@ -52,7 +62,40 @@ impl Learnt {
     }
 
     fn from_word(word: u64) -> Option<Self> {
-        (word != 0).then_some(Self { service: (word >> 8) as u16, slot: word as u8 })
+        (word & LEARNT_MASK != 0).then_some(Self { service: (word >> 8) as u16, slot: word as u8 })
+    }
+}
+
+/// The chain that a flow takes instead of the one that it enters, because a function said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) chain: u16,
+    /// Which of the chains that had this number one after the other: below [`GENERATIONS`](Self::GENERATIONS).
+    pub(super) generation: u16,
+}
+
+impl Redirect {
+    /// How many chains of one number are told apart.
+    pub(super) const GENERATIONS: u16 = 1 << 14;
+
+    const PRESENT: u64 = 1 << 33;
+    const CHAIN_SHIFT: u32 = 34;
+    const GENERATION_SHIFT: u32 = 50;
+
+    fn to_word(this: Option<Self>) -> u64 {
+        this.map_or(0, |Self { chain, generation }| {
+            Self::PRESENT
+                | u64::from(chain) << Self::CHAIN_SHIFT
+                | u64::from(generation) << Self::GENERATION_SHIFT
+        })
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Option<Self> {
+        (word & Self::PRESENT != 0).then_some(Self {
+            chain: (word >> Self::CHAIN_SHIFT) as u16,
+            generation: (word >> Self::GENERATION_SHIFT) as u16,
+        })
     }
 }
 
@@ -69,6 +112,8 @@ pub(super) struct FlowRecord {
     pub(super) outside: Option<Outside>,
     /// Set if the output of a translator made the record.
     pub(super) learnt: Option<Learnt>,
+    /// Set if the flow takes another chain.
+    pub(super) redirect: Option<Redirect>,
 }
 
 /// What the records of flows that go the same way have in common.
@@ -80,12 +125,13 @@ pub(super) struct Assignment {
 }
 
 /// Records of flows by hash, in a table of a fixed size. Two flows with one hash share a record, which harms neither: it only
-/// assigns instances.
+/// assigns instances, and says which chain they take.
 ///
 /// The memory is taken from the system as it is used.
 #[derive(Debug)]
 pub(super) struct FlowRecords {
-    /// Of each record: the hash, the version and the second of the last use, the slots, and what concerns translators.
+    /// Of each record: the hash, the version and the second of the last use, the slots, what concerns translators, and the chain
+    /// that the flow takes instead.
     records: Vec<[u64; WORDS]>,
     mask: usize,
     /// Where forgetting goes on.
@@ -116,6 +162,7 @@ fn record_of(words: &[u64; WORDS]) -> FlowRecord {
         slots,
         outside: Outside::from_word(words[OUTSIDE]),
         learnt: Learnt::from_word(words[LEARNT]),
+        redirect: Redirect::from_word(words[LEARNT]),
     }
 }
 
@@ -195,7 +242,7 @@ impl FlowRecords {
         let rank = |words: &[u64; WORDS]| match words {
             [0, ..] => Some(0),
             words if is_idle(words, seconds) => Some(1),
-            words if words[LEARNT] == own && own != 0 => Some(2 + u64::from(words[1] as u32)),
+            words if words[LEARNT] & LEARNT_MASK == own && own != 0 => Some(2 + u64::from(words[1] as u32)),
             _ => None,
         };
         let ranked = self.candidates(record.hash).filter_map(|(at, words)| Some((rank(words)?, at)));
@@ -217,7 +264,7 @@ impl FlowRecords {
             *word = bytes.try_into().map_or(0, u64::from_le_bytes);
         }
         words[OUTSIDE] = Outside::to_word(record.outside);
-        words[LEARNT] = Learnt::to_word(record.learnt);
+        words[LEARNT] = Learnt::to_word(record.learnt) | Redirect::to_word(record.redirect);
         (at as u32, old)
     }
 
@@ -248,14 +295,42 @@ impl FlowRecords {
     /// Notes that the flow at a place is the outside of a translated one, or that it is not.
     pub(super) fn set_outside(&mut self, at: u32, outside: Option<Outside>) {
         if let Some(words) = self.records.get_mut(at as usize) {
-            words[OUTSIDE] = Outside::to_word(outside);
+            words[OUTSIDE] = words[OUTSIDE] & BACK_MASK | Outside::to_word(outside);
+        }
+    }
+
+    /// Where packets of the reverse direction leave, if the chain of the flow does not say it.
+    #[inline(always)]
+    pub(super) fn back(&self, at: u32) -> Option<PortKey> {
+        let word = self.records.get(at as usize).map_or(0, |words| words[OUTSIDE]);
+        (word & BACK_PRESENT != 0).then_some(PortKey((word >> BACK_SHIFT) as u16))
+    }
+
+    /// Changes where they leave.
+    pub(super) fn set_back(&mut self, at: u32, back: Option<PortKey>) {
+        if let Some(words) = self.records.get_mut(at as usize) {
+            let back = back.map_or(0, |PortKey(key)| BACK_PRESENT | u64::from(key) << BACK_SHIFT);
+            words[OUTSIDE] = words[OUTSIDE] & !BACK_MASK | back;
         }
     }
 
     /// Notes which translator made the record at a place.
     pub(super) fn set_learnt(&mut self, at: u32, learnt: Option<Learnt>) {
         if let Some(words) = self.records.get_mut(at as usize) {
-            words[LEARNT] = Learnt::to_word(learnt);
+            words[LEARNT] = words[LEARNT] & !LEARNT_MASK | Learnt::to_word(learnt);
+        }
+    }
+
+    /// The chain that the flow at a place takes instead.
+    #[inline(always)]
+    pub(super) fn redirect(&self, at: u32) -> Option<Redirect> {
+        self.records.get(at as usize).and_then(|words| Redirect::from_word(words[LEARNT]))
+    }
+
+    /// Changes the chain that the flow at a place takes instead.
+    pub(super) fn set_redirect(&mut self, at: u32, redirect: Option<Redirect>) {
+        if let Some(words) = self.records.get_mut(at as usize) {
+            words[LEARNT] = words[LEARNT] & LEARNT_MASK | Redirect::to_word(redirect);
         }
     }
 
@@ -328,7 +403,7 @@ mod tests {
         let mut slots = [UNASSIGNED; MAX_HOPS];
         slots[0] = hash as u8;
         slots[31] = 7;
-        FlowRecord { hash, version: 3, slots, outside: None, learnt: None }
+        FlowRecord { hash, version: 3, slots, outside: None, learnt: None, redirect: None }
     }
 
     #[test]
@@ -406,5 +481,32 @@ mod tests {
         // Nothing of it stays for the next one.
         let (at, _) = records.insert(record(9), 400);
         assert_eq!(records.get(at), Some(record(9)));
+    }
+
+    /// What concerns translators, the chain that a flow takes, and where it leaves in reverse share words.
+    #[test]
+    fn parts_of_a_record_change_by_themselves() {
+        let mut records = FlowRecords::new(WAYS);
+        let redirect = Some(Redirect { chain: u16::MAX, generation: Redirect::GENERATIONS - 1 });
+        let (learnt, outside) =
+            (Some(Learnt { service: u16::MAX, slot: 127 }), Some(Outside { hop: 31, far: u32::MAX }));
+        let (at, _) = records.insert(FlowRecord { redirect, ..record(1) }, 1);
+        assert_eq!((records.redirect(at), records.learnt(at), records.back(at)), (redirect, None, None));
+        records.set_learnt(at, learnt);
+        records.set_outside(at, outside);
+        records.set_back(at, Some(PortKey(u16::MAX)));
+        assert_eq!(records.get(at), Some(FlowRecord { learnt, outside, redirect, ..record(1) }));
+        assert_eq!(records.back(at), Some(PortKey(u16::MAX)));
+        records.set_redirect(at, None);
+        records.set_back(at, Some(PortKey(0)));
+        assert_eq!(records.get(at), Some(FlowRecord { learnt, outside, ..record(1) }));
+        let other = Some(Redirect { chain: 0, generation: 0 });
+        records.set_redirect(at, other);
+        records.set_learnt(at, None);
+        records.set_outside(at, None);
+        assert_eq!(records.get(at), Some(FlowRecord { redirect: other, ..record(1) }));
+        assert_eq!(records.back(at), Some(PortKey(0)));
+        records.set_back(at, None);
+        assert_eq!(records.back(at), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Services, their instances, and chains of them (OpenNetVM's manager).
 
 mod counters;
+mod entry;
 mod flow_records;
 mod freeze;
 mod handover;

@@ -82,6 +82,8 @@ pub enum DestinationPlan {
     Service(u16),
     /// This port.
     Port(PortKey),
+    /// The chain with this number. It may be there later, or not any more: then the service may not send to it.
+    Chain(u16),
 }
 
 /// A chain.

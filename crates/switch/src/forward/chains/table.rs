@@ -4,9 +4,10 @@
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
 use super::counters::{ChainBooks, HopCounters};
-use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
+use super::entry::Diversion;
+use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, Redirect, UNASSIGNED};
 use super::freeze::Freeze;
-use super::identity::{Identity, MAX_LOOKUPS, Translated};
+use super::identity::{Identity, Translated};
 use super::instances::{RefusedTuples, Service};
 use super::numbered::Numbered;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
@@ -74,6 +75,8 @@ pub(crate) enum Step {
     LookUp,
     /// To an instance of a service, for which its headers are needed.
     Service(u16),
+    /// Into a chain, for which they are needed too.
+    Chain(Diversion),
     /// Out of a translator, for which its headers are needed too.
     Leave(Identity),
     /// As above, in another shard than the one that knew its identity.
@@ -102,8 +105,8 @@ impl Role {
 
 #[derive(Debug)]
 pub(super) struct Chain {
-    plan: ChainPlan,
-    version: u32,
+    pub(super) plan: ChainPlan,
+    pub(super) version: u32,
     pub(super) left: [HopCounters; 2],
     /// What became of the packets of versions that are forgotten.
     past: ChainBooks,
@@ -114,8 +117,10 @@ pub(super) struct Chain {
 pub struct Chains {
     pub(super) services: Numbered<Service>,
     /// The version for packets that go to one instance of a service, outside of chains.
-    single: Numbered<u32>,
+    pub(super) single: Numbered<u32>,
     pub(super) chains: Numbered<Chain>,
+    /// Which of the chains that had a number one after the other has it now, or had it last.
+    pub(super) generations: Numbered<u16>,
     pub(super) versions: Versions,
     pub(super) records: FlowRecords,
     /// Whether a service is a translator.
@@ -129,7 +134,7 @@ pub struct Chains {
     /// Ports that are connected.
     up: BTreeSet<PortKey>,
     /// Ports of instances that have little room left.
-    crowded: BTreeSet<PortKey>,
+    pub(super) crowded: BTreeSet<PortKey>,
     /// Ports of instances that stand still.
     silent: BTreeSet<PortKey>,
     /// Flows that wait.
@@ -146,6 +151,7 @@ impl Chains {
             services: Numbered::default(),
             single: Numbered::default(),
             chains: Numbered::default(),
+            generations: Numbered::default(),
             versions: Versions::default(),
             records: FlowRecords::new(flows),
             has_translators: false,
@@ -186,6 +192,10 @@ impl Chains {
         let mut old = std::mem::take(&mut self.chains);
         for chain in &plan.chains {
             let before = old.remove(chain.number);
+            if before.is_none() {
+                let generation = self.generations.entry(chain.number).get_or_insert_default();
+                *generation = (*generation + 1) % Redirect::GENERATIONS;
+            }
             let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
             let (left, past) =
                 before.as_ref().map_or_else(Default::default, |before| (before.left, before.past));
@@ -320,7 +330,10 @@ impl Chains {
                 Step::LookUp
             }
             Answer::Next => self.next(role, (identity, translated), length, now),
-            answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
+            answer @ (Answer::Service(destination)
+            | Answer::Port(destination)
+            | Answer::Chain(destination)
+            | Answer::FlowChain(destination)) => {
                 let version = version();
                 let service = self.services.get_mut(role.service);
                 let allowed = service
@@ -330,6 +343,16 @@ impl Chains {
                 let step = match (answer, allowed) {
                     (Answer::Service(_), Some(DestinationPlan::Service(service))) => Step::Service(service),
                     (Answer::Port(_), Some(DestinationPlan::Port(port))) => Step::To(port, 0),
+                    (Answer::Chain(_) | Answer::FlowChain(_), Some(DestinationPlan::Chain(chain)))
+                        if self.chains.get(chain).is_some() =>
+                    {
+                        Step::Chain(Diversion {
+                            chain,
+                            record: identity.map(|identity| identity.record),
+                            reverse: identity.is_some_and(|identity| identity.reverse),
+                            has_flow: matches!(answer, Answer::FlowChain(_)),
+                        })
+                    }
                     _ => {
                         if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
                             instance.overruled += 1;
@@ -343,8 +366,9 @@ impl Chains {
         }
     }
 
-    /// Notes what becomes of a packet that came back from a function of a chain.
-    fn note(&mut self, version: Option<u32>, note: impl FnOnce(&mut ChainBooks)) {
+    /// Notes something about a packet of a chain.
+    #[inline(always)]
+    pub(super) fn note(&mut self, version: Option<u32>, note: impl FnOnce(&mut ChainBooks)) {
         if let Some(version) = version.and_then(|version| self.versions.get_mut(version)) {
             note(&mut version.books);
         }
@@ -406,7 +430,11 @@ impl Chains {
         let direction = usize::from(reverse);
         let Some(version) = self.versions.get_mut(number) else { return Step::LookUp };
         let Some((hop, number_of_service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
-            return match version.ends[direction] {
+            let end = match version.ends[direction] {
+                End::LookUp if reverse => self.records.back(record).map_or(End::LookUp, End::Port),
+                end => end,
+            };
+            return match end {
                 End::Port(port) => {
                     version.books.left += 1;
                     if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(chain)) {
@@ -456,107 +484,12 @@ impl Chains {
         Step::To(instance.ports[direction], identity.to_tag())
     }
 
-    /// Sends a frame of a flow into a chain. `lookups` is how often it was looked up after a function had it.
-    pub(crate) fn enter_chain(
-        &mut self,
-        chain: u16,
-        (tuple, lookups): (&FlowTuple, u8),
-        from: Option<PortKey>,
-        length: usize,
-        now: u64,
-    ) -> Step {
-        if lookups > MAX_LOOKUPS {
-            return Step::Lose(Reason::ENDLESS_LOOP);
-        }
-        let Some(chain) = self.chains.get(chain) else { return Step::Lose(Reason::NO_INSTANCE) };
-        let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
-        let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
-        let version = chain.version;
-        let Some(record) = self.record(tuple, version, reverse, now) else { return Step::LookUp };
-        self.enter(version);
-        if !self.crowded.is_empty()
-            && let Some(first) = first
-            && let Some((hop, service, slot)) = self.crowded_later(record, version, first, reverse)
-        {
-            self.lose_at_instance(service, slot, 1);
-            return self.refuse(version, hop, reverse);
-        }
-        self.deliver(record, first, (reverse, lookups), length, now)
-    }
-
-    /// Notes that a packet enters a version of a chain.
-    #[inline(always)]
-    fn enter(&mut self, version: u32) {
-        if let Some(version) = self.versions.get_mut(version) {
-            version.books.entered += 1;
-        }
-    }
-
-    /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
-    /// it, so the chain takes no packets of these flows until there is room.
-    pub(crate) fn set_crowded(&mut self, port: PortKey, is_crowded: bool) {
-        match is_crowded && self.role(port).is_some() {
-            true => self.crowded.insert(port),
-            false => self.crowded.remove(&port),
-        };
-    }
-
-    /// The instance of a flow after its first one that has little room left: its hop, its service and its slot.
-    #[cold]
-    fn crowded_later(
-        &self,
-        record: u32,
-        version: u32,
-        first: usize,
-        reverse: bool,
-    ) -> Option<(usize, u16, u8)> {
-        let hops = self.versions.hops(version).unwrap_or_default();
-        let instance = |(hop, service): (usize, &u16)| (hop, *service, self.records.slot(record, hop));
-        let is_crowded = |(hop, service, slot): &(usize, u16, u8)| {
-            let service = self.services.get(*service);
-            let port =
-                service.and_then(|service| service.get(*slot)).map(|there| there.ports[usize::from(reverse)]);
-            *hop != first && port.is_some_and(|port| self.crowded.contains(&port))
-        };
-        (0..).zip(hops).map(instance).find(is_crowded)
-    }
-
     /// Counts packets that were lost because of an instance.
     #[cold]
-    fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
+    pub(super) fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
         let service = self.services.get_mut(service);
         if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
             instance.lost += frames;
-        }
-    }
-
-    /// Loses a packet before it enters a chain, because a later hop has little room left, which counts it.
-    #[cold]
-    fn refuse(&mut self, version: u32, hop: usize, reverse: bool) -> Step {
-        if let Some(version) = self.versions.get_mut(version) {
-            version.books.congested += 1;
-            if let Some(counters) = version.counters.get_mut(hop) {
-                counters[usize::from(reverse)].lost += 1;
-            }
-        }
-        Step::Lose(Reason::CONGESTED)
-    }
-
-    /// Sends a frame to an instance of a service, outside of any chain.
-    pub(crate) fn enter_service(
-        &mut self,
-        service: u16,
-        (tuple, lookups): (&FlowTuple, u8),
-        length: usize,
-        now: u64,
-    ) -> Step {
-        if lookups > MAX_LOOKUPS {
-            return Step::Lose(Reason::ENDLESS_LOOP);
-        }
-        let version = self.single.get(service).copied();
-        match version.and_then(|version| self.record(tuple, version, false, now)) {
-            Some(record) => self.deliver(record, Some(0), (false, lookups), length, now),
-            None => Step::Lose(Reason::NO_INSTANCE),
         }
     }
 
@@ -592,7 +525,7 @@ impl Chains {
             },
             false => self.record(tuple, version, reverse, now)?,
         };
-        self.enter(version);
+        self.note(Some(version), |books| books.entered += 1);
         Some(self.deliver(record, next, (reverse, lookups), length, now))
     }
 
@@ -606,7 +539,7 @@ impl Chains {
 
     /// The record of a flow in a version. `reverse`: the direction in which a frame passes the chain.
     #[inline(always)]
-    fn record(&mut self, tuple: &FlowTuple, version: u32, reverse: bool, now: u64) -> Option<u32> {
+    pub(super) fn record(&mut self, tuple: &FlowTuple, version: u32, reverse: bool, now: u64) -> Option<u32> {
         let seconds = (now / 1_000_000_000) as u32;
         let hash = Version::record_hash(tuple.hash, version);
         match self.records.find(hash, version, seconds) {
@@ -654,7 +587,7 @@ impl Chains {
         let version = self.versions.get(number)?;
         let mut slots = [UNASSIGNED; MAX_HOPS];
         let mut outside = None;
-        // A flow keeps the instances that it had in an earlier version of the chain.
+        // A flow keeps what was assigned to it in an earlier version of the chain.
         let versions = &self.versions;
         let earlier = std::iter::successors(version.previous, |number| versions.get(*number)?.previous);
         let old = earlier.take(MAX_EARLIER).find_map(|number| {
@@ -687,7 +620,8 @@ impl Chains {
             }
         }
         let hash = Version::record_hash(flow, number);
-        Some(FlowRecord { hash, version: number, slots, outside, learnt: None })
+        let redirect = old.and_then(|(_, record)| record.redirect);
+        Some(FlowRecord { hash, version: number, slots, outside, learnt: None, redirect })
     }
 
     pub(super) fn forget(&mut self, count: usize, seconds: u32) {
