@@ -33,6 +33,10 @@
 
 /* Nanoseconds between two looks at the connection while packets come without a pause, and between two publications. */
 #define LOOK_INTERVAL 10000000ull
+
+/* Kinds of answers, in their three lowest bits. */
+#define INTO_CHAIN 5u
+#define FLOW_INTO_CHAIN 6u
 #define PUBLISH_INTERVAL 500000000ull
 
 static _Thread_local char last_error[512];
@@ -527,7 +531,7 @@ static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length, int
         box->transmit[face].start = (uint8_t *)(uintptr_t)places[1];
     }
     for (unsigned number = 0; number < box->destinations; number++, at += 72) {
-        const char *kind = get16(at) == 2 ? "port:" : "";
+        const char *kind = get16(at) == 1 ? "" : get16(at) == 2 ? "port:" : "chain:";
         snprintf(box->destination[number], sizeof box->destination[number], "%s%.*s", kind, NAME_SIZE - 1, (const char *)at + 8);
     }
     box->buffers = (uint8_t *)(uintptr_t)buffers;
@@ -679,12 +683,18 @@ uint64_t clickbox_now(const struct clickbox *box)
 
 clickbox_answer clickbox_destination(const struct clickbox *box, const char *name)
 {
+    unsigned kind = strncmp(name, "port:", 5) == 0 ? 2 : strncmp(name, "chain:", 6) == 0 ? INTO_CHAIN : 1;
     if (box->in)
-        return strncmp(name, "port:", 5) == 0 ? 2 : 1;
+        return (clickbox_answer)kind;
     for (unsigned number = 0; number < box->destinations; number++)
         if (strcmp(box->destination[number], name) == 0)
-            return (clickbox_answer)(number << 3 | (strncmp(name, "port:", 5) == 0 ? 2 : 1));
+            return (clickbox_answer)(number << 3 | kind);
     return CLICKBOX_NOWHERE;
+}
+
+clickbox_answer clickbox_with_flow(clickbox_answer to)
+{
+    return (to & 7) == INTO_CHAIN ? (clickbox_answer)((to & ~7u) | FLOW_INTO_CHAIN) : CLICKBOX_NOWHERE;
 }
 
 /* ---- Counters and messages ---- */

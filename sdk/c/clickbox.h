@@ -110,9 +110,15 @@ int clickbox_new(struct clickbox *box, struct clickbox_packet *packet, uint32_t 
 /* A copy of a packet, which counts as new. Returns -1 if no buffer is free. */
 int clickbox_copy(struct clickbox *box, const struct clickbox_packet *packet, struct clickbox_packet *copy);
 
-/* The answer that sends packets to a destination: `NAME` for a service, `port:NAME` for a port. It is CLICKBOX_NOWHERE if the
- * service may not send there (clickbox service create --may-send-to). Offline, it is never so. */
+/* The answer that sends packets to a destination: `NAME` for a service, `port:NAME` for a port, `chain:NAME` for a chain, which
+ * they enter at its begin. It is CLICKBOX_NOWHERE if the service may not send there (clickbox service create --may-send-to).
+ * Offline, it is never so. */
 clickbox_answer clickbox_destination(const struct clickbox *box, const char *name);
+
+/* The answer that sends a packet into a chain and lets the later packets of its flow take that chain too, in both directions: they
+ * come to this function only if they pass it there. `to` is from clickbox_destination. It is CLICKBOX_NOWHERE if `to` is no
+ * chain. */
+clickbox_answer clickbox_with_flow(clickbox_answer to);
 
 /* Nanoseconds of a clock that only goes forward; offline, the time of the last packet. It is read once for each
  * clickbox_receive. */

@@ -58,6 +58,10 @@ _MAX_BUFFERS = 1 << 20
 _HEAD, _TAIL, _READER_SLEEPS, _WRITER_SLEEPS, _SLOTS = 0, 16, 32, 48, 64
 _MASK = 0xFFFFFFFF
 
+# Destinations in a welcome, and the kinds of answers, in their three lowest bits.
+_PREFIXES = {1: "", 2: "port:", 3: "chain:"}
+_TO_SERVICE, _TO_PORT, _INTO_CHAIN, _FLOW_INTO_CHAIN = 1, 2, 5, 6
+
 # Nanoseconds between two looks at the connection while packets come without a pause, and between two publications.
 _LOOK_INTERVAL, _PUBLISH_INTERVAL = 10_000_000, 500_000_000
 # Milliseconds of the longest sleep.
@@ -185,6 +189,19 @@ def _text(field):
     return bytes(field).split(b"\0", 1)[0].decode(errors="replace")
 
 
+def _answer_kind(destination):
+    """The kind of the answer that sends packets to a destination."""
+    return _TO_PORT if destination.startswith("port:") else _INTO_CHAIN if destination.startswith("chain:") else _TO_SERVICE
+
+
+def with_flow(to):
+    """The answer that sends a packet into a chain and lets the later packets of its flow take that chain too, in both directions.
+
+    They come to this function only if they pass it there. `to` is from `Box.destination`. It is NOWHERE if `to` is no chain.
+    """
+    return to & ~7 | _FLOW_INTO_CHAIN if to & 7 == _INTO_CHAIN else NOWHERE
+
+
 class Box:
     """A membership in a service, or a pair of captures that stands in for one. One thread uses it."""
 
@@ -276,9 +293,9 @@ class Box:
         self.name, self.service, self.faces = _text(answer[40:104]), _text(answer[104:168]), faces
         for number in range(destinations):
             at = 168 + 8 * faces + 72 * number
-            is_port = struct.unpack_from("<H", answer, at)[0] == 2
-            name = ("port:" if is_port else "") + _text(answer[at + 8 : at + 72])
-            self._destinations[name] = number << 3 | (2 if is_port else 1)
+            prefix = _PREFIXES.get(struct.unpack_from("<H", answer, at)[0], "?:")
+            name = prefix + _text(answer[at + 8 : at + 72])
+            self._destinations[name] = number << 3 | _answer_kind(name)
         self._region = mmap.mmap(region, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         self._words = memoryview(self._region)
         self._receive = [_Ring(self._words, place, slots) for place, _ in places]
@@ -460,12 +477,13 @@ class Box:
         return self.new(packet.data, packet.face)
 
     def destination(self, name):
-        """The answer that sends packets to a destination: `NAME` for a service, `port:NAME` for a port.
+        """The answer that sends packets to a destination: `NAME` for a service, `port:NAME` for a port, `chain:NAME` for a chain.
 
-        It is NOWHERE if the service may not send there (clickbox service create --may-send-to). Offline, it is never so.
+        They enter a chain at its begin. It is NOWHERE if the service may not send there (clickbox service create --may-send-to).
+        Offline, it is never so.
         """
         if self._captures:
-            return 2 if name.startswith("port:") else 1
+            return _answer_kind(name)
         return self._destinations.get(name, NOWHERE)
 
     # ---- Sleeping ----

@@ -109,6 +109,19 @@ fn a_user_chains_services() {
     daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
+    // A function gives flows another chain.
+    let into_chain = IDS.replace("ToService(quarantine)", "ToChain(jailed, FLOW true)");
+    let path = file("director.click", &into_chain);
+    let director =
+        ["service", "create", "director", &path, "--sandbox", "process", "--may-send-to", "chain:jailed"];
+    daemon.check(&director, 2, &["switch lan has no chain jailed, which the instances may send packets to"]);
+    daemon.check(&["chain", "create", "jailed", "quarantine", "--to", "lan.sink.0"], 0, &[]);
+    daemon.check(&director, 0, &["director has 1 instance"]);
+    daemon.check(&["service", "show", "director"], 0, &["chain:jailed"]);
+    daemon.check(&["chain", "rm", "jailed"], 6, &["chain lan/jailed is used by service director", "--force"]);
+    daemon.check(&["service", "rm", "director"], 0, &[]);
+    daemon.check(&["chain", "rm", "jailed"], 0, &[]);
+
     // The accounts of places agree: what entered chain and services, and what became of it.
     let account = daemon.json(&["account"]);
     let row = |kind: &str, name: &str, key: &str| {
@@ -225,7 +238,7 @@ fn a_stack_file_has_services() {
         faces = "in=0,out=1"
         replicas = 2
         dead_after = "500ms"
-        may_send_to = ["port:wan"]
+        may_send_to = ["port:wan", "chain:web"]
         [chain.web]
         switch = "lan"
         services = ["ids"]

@@ -124,6 +124,10 @@ impl fmt::Display for ServiceError {
                 f,
                 "switch {switch} has no port {name}, which the instances may send packets to: add it first"
             ),
+            Self::NoDestination(switch, Destination::Chain(name)) => write!(
+                f,
+                "switch {switch} has no chain {name}, which the instances may send packets to: create it first"
+            ),
             Self::ChainLength(0) => f.write_str("a chain needs at least one service"),
             Self::ChainLength(count) => {
                 write!(f, "{count} services: a chain has at most {MAX_CHAIN_LENGTH}")

@@ -247,6 +247,13 @@ pub enum NextHop {
     Service(String),
     /// Out of this port of the switch.
     Port(String),
+    /// Into a chain.
+    IntoChain {
+        /// The name of the chain.
+        name: String,
+        /// Whether the later packets of their flows go there too.
+        flow: bool,
+    },
     /// Where the flows of the switch say.
     LookUp,
 }

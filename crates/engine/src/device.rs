@@ -77,7 +77,7 @@ fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
         let number = destinations.iter().position(|known| known == name);
         let number = number.and_then(|number| u16::try_from(number).ok());
         number.filter(|number| *number <= MAX_DESTINATION).ok_or_else(|| {
-            let name = name.strip_prefix("port:").unwrap_or(name);
+            let name = name.split_once(':').map_or(name, |(_, name)| name);
             IoError::NotFound(format!(
                 "this box may not send to {what} ‘{name}’, which `may_send_to` of its service does not list"
             ))
@@ -87,6 +87,10 @@ fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
         NextHop::Chain => Answer::Next,
         NextHop::Service(name) => Answer::Service(find(name, "a service")?),
         NextHop::Port(name) => Answer::Port(find(&format!("port:{name}"), "a port")?),
+        NextHop::IntoChain { name, flow } => {
+            let number = find(&format!("chain:{name}"), "a chain")?;
+            if *flow { Answer::FlowChain(number) } else { Answer::Chain(number) }
+        }
         NextHop::LookUp => Answer::LookUp,
     })
 }

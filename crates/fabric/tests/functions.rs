@@ -5,11 +5,12 @@ mod support;
 
 use function_process::{FunctionProcess, Socket};
 use model::{
-    Attachment, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits, Owner,
-    PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    Attachment, ChainStatus, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits,
+    Owner, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{
-    Client, Configuration, ConfigurationVersion, FabricError, ServiceDefinition, SteeringDefinition, orders,
+    Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
+    SteeringDefinition, orders,
 };
 use protocol::function::{FromFunction, MAX_MESSAGE, RefusedReason, TOKEN_BYTES, ToFunction, VERSION};
 use serde_bytes::ByteBuf;
@@ -131,6 +132,14 @@ impl TestBed {
 
     fn steer(&self, services: Vec<ServiceDefinition>) -> Result<(), FabricError> {
         let chains = if services.is_empty() { Vec::new() } else { vec![chain()] };
+        self.steer_chains(services, chains)
+    }
+
+    fn steer_chains(
+        &self,
+        services: Vec<ServiceDefinition>,
+        chains: Vec<CreateChain>,
+    ) -> Result<(), FabricError> {
         let steering = SteeringDefinition { services, chains };
         self.client.ask(orders::SetSteering { switch: lan(), steering })
     }
@@ -507,6 +516,64 @@ fn answers_are_checked_against_the_rights_of_the_service() {
         bed.until("packets leave", |bed| bed.read("jail", "got.count") == 20);
         bed.until("packets are dropped", |bed| bed.port("nf-1.0") == (100, 100, drops("function_drop", 30)));
         assert_eq!(bed.instances(0)[0].overruled, 10);
+        bed.check_account();
+    });
+}
+
+/// A function gives all flows another chain, as long as that is there.
+#[test]
+fn a_function_gives_flows_another_chain() {
+    with_threads(|threads| {
+        let bed = TestBed::new("director", threads, "in=0", &["chain:scrub"]);
+        bed.run("scrub-1", 3, "FromDevice(0) -> got :: Counter -> ToDevice(0);");
+        let mut function = bed.socket.connect().register(TOKEN, 2048).unwrap();
+        assert_eq!(function.welcome.destinations, ["chain:scrub".parse().unwrap()]);
+        let [nf, scrub] = [service("nf", "in=0", &["chain:scrub"]), service("scrub", "in=0", &[])];
+        let instance = InstanceDefinition { name: "scrub-1".parse().unwrap(), draining: false, range: None };
+        let services = vec![nf, ServiceDefinition { instances: vec![instance], ..scrub }];
+        let scrub = CreateChain {
+            name: "scrub".parse().unwrap(),
+            services: vec!["scrub".parse().unwrap()],
+            from: None,
+            to: "jail.0".parse().unwrap(),
+            ..chain()
+        };
+        let counts = |bed: &TestBed| {
+            let ends = ["sink", "jail", "scrub-1"].map(|name| bed.read(name, "got.count"));
+            let chains = bed.client.ask(orders::Steering { switch: lan() }).unwrap().chains;
+            let chain = |chain: &ChainStatus| {
+                [chain.hops[0].traffic[0], chain.left[0]].map(|traffic| (traffic.packets, traffic.lost))
+            };
+            (ends, chains.iter().map(chain).collect::<Vec<_>>())
+        };
+        let into = boundary::Answer::FlowChain(0).to_meta();
+        let mut at_function = 0;
+        // Where packets arrive, and of each chain: what was sent to its hop, and what left it.
+        let rounds = [
+            (false, [(100, true)].as_slice(), ([100, 0, 0], vec![[100, 100]])),
+            // With the first packets, those of all of the 32 flows.
+            (true, &[(1000, true), (1000, false)], ([100, 2000, 2000], vec![[1100, 100], [2000, 2000]])),
+            (false, &[(100, true)], ([200, 2000, 2000], vec![[1200, 200]])),
+        ];
+        for (there, sends, (ends, chains)) in rounds {
+            let other = there.then(|| scrub.clone());
+            bed.steer_chains(services.clone(), [chain()].into_iter().chain(other).collect()).unwrap();
+            bed.until("the instances are up", |bed| bed.instances(1)[0].up);
+            for (count, is_seen) in sends {
+                bed.send(*count);
+                if *is_seen {
+                    at_function += count;
+                    bed.until("packets come", |bed| bed.port("nf-1.0").1 == at_function);
+                    assert_eq!(function.forward(*count, into), *count);
+                    bed.until("packets go on", |bed| bed.port("nf-1.0").0 == at_function);
+                }
+            }
+            let lossless = |pair: [u64; 2]| pair.map(|count| (count, 0));
+            let expected = (ends, chains.into_iter().map(lossless).collect());
+            bed.until("packets arrive", |bed| counts(bed).0 == expected.0);
+            assert_eq!(counts(&bed), expected);
+        }
+        assert_eq!((bed.instances(0)[0].overruled, bed.port("nf-1.0").2), (200, BTreeMap::new()));
         bed.check_account();
     });
 }

@@ -79,6 +79,46 @@ fn packets_pass_services_in_both_directions() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
+/// A function gives the flows of one host another chain with their first packets. Both directions pass it from then on.
+#[test]
+fn flows_take_the_chain_that_a_function_gives_them() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    bed.run("ids-1", 1, &IDS.replace("ToService(quarantine)", "ToChain(scrub, FLOW true)"), &["chain:scrub"]);
+    bed.run("scrub-1", 2, FIREWALL, &[]);
+    let services = vec![
+        service("ids", "in=0", &["ids-1"], &["chain:scrub"]),
+        service("scrub", "in=0,out=1", &["scrub-1"], &[]),
+    ];
+    let scrub =
+        CreateChain { name: "scrub".parse().unwrap(), from: None, both_ways: false, ..chain(&["scrub"]) };
+    bed.steer(services, vec![chain(&["ids"]), scrub]).unwrap();
+    let mut seen = [0, 0];
+    for round in 1..=2 {
+        bed.send(2000);
+        bed.until("packets come back", |bed| bed.read("source", "back.count") == 2000 * round);
+        let [bad, scrubbed] = [bed.read("ids-1", "bad.count"), bed.read("scrub-1", "out.count")];
+        assert_eq!(bed.read("scrub-1", "in.count"), scrubbed);
+        // Those that came before the switch knew it.
+        assert!(bad > 0 && scrubbed >= seen[1] + 20, "{bad} {scrubbed} {seen:?}");
+        if round == 2 {
+            assert_eq!(bad, seen[0]);
+        }
+        seen = [bad, scrubbed];
+        let [web, scrub] = [0, 1].map(|chain| {
+            let found = bed.state().chains[chain].clone();
+            [found.hops[0].traffic.map(|way| way.packets), found.left.map(|way| way.packets)]
+        });
+        let straight = 2000 * round - scrubbed;
+        assert_eq!(web, [[straight + bad, straight], [straight; 2]]);
+        assert_eq!(scrub, [[scrubbed; 2]; 2]);
+    }
+    let services = bed.state().services;
+    assert!(services.iter().flat_map(|(_, found)| found).all(|found| found.overruled + found.lost == 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
 /// When an instance is killed, its flows go on at the other one.
 #[test]
 fn flows_of_a_killed_instance_go_on() {
@@ -203,6 +243,7 @@ fn definitions_that_cannot_be_are_refused() {
     refused(vec![fw(), fw()], vec![]);
     refused(vec![fw(), service("ids", "in=0", &["fw-1"], &[])], vec![]);
     refused(vec![service("fw", "in=0", &[], &["quarantine"])], vec![]);
+    refused(vec![service("fw", "in=0", &[], &["port:sink.0", "ids", "chain:web"])], vec![chain(&["fw"])]);
     refused(vec![fw()], vec![chain(&["ids"])]);
     refused(vec![fw()], vec![chain(&[])]);
     refused(vec![fw()], vec![chain(&["fw", "fw"])]);
@@ -227,6 +268,14 @@ fn a_configuration_names_only_what_its_service_may_send_to() {
     let Err(FabricError::Rejected(found)) = bed.start("ids-1", IDS, &["port:quarantine"]) else { panic!() };
     assert!(
         found.iter().any(|one| one.message.contains("may not send to a service ‘quarantine’")),
+        "{found:?}"
+    );
+    let into_chain = IDS.replace("ToService(quarantine)", "ToChain(quarantine)");
+    let Err(FabricError::Rejected(found)) = bed.start("ids-1", &into_chain, &["quarantine"]) else {
+        panic!()
+    };
+    assert!(
+        found.iter().any(|one| one.message.contains("may not send to a chain ‘quarantine’")),
         "{found:?}"
     );
     bed.start("ids-1", IDS, &["port:wan", "quarantine"]).unwrap();

@@ -19,7 +19,7 @@ pub const MAX_REPLICAS: u16 = 128;
 /// Services of one chain.
 pub const MAX_CHAIN_LENGTH: usize = 32;
 
-/// Services and ports that the instances of one service may send to.
+/// Services, ports and chains that the instances of one service may send to.
 pub const MAX_DESTINATIONS: usize = 64;
 
 /// The ports of an instance through which the packets of chains pass.
@@ -99,22 +99,25 @@ as_text!(
     "The ports of an instance through which the packets of chains pass: `in=PORT`, or `in=PORT,out=PORT`. Packets of the forward direction enter at `in`, those of the reverse direction at `out`."
 );
 
-/// A service or a port that instances may send packets to.
+/// A service, a port or a chain that instances may send packets to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
     /// An instance of a service of the same switch: `ToService(NAME)`.
     Service(ServiceName),
     /// A port of the switch: `ToPort(NAME)`.
     Port(PortName),
+    /// A chain of the switch: `ToChain(NAME)`.
+    Chain(ChainName),
 }
 
 impl FromStr for Destination {
     type Err = crate::NameError;
 
     fn from_str(text: &str) -> Result<Self, crate::NameError> {
-        match text.strip_prefix("port:") {
-            Some(name) => name.parse().map(Self::Port),
-            None => text.parse().map(Self::Service),
+        match text.split_once(':') {
+            Some(("port", name)) => name.parse().map(Self::Port),
+            Some(("chain", name)) => name.parse().map(Self::Chain),
+            _ => text.parse().map(Self::Service),
         }
     }
 }
@@ -124,6 +127,7 @@ impl fmt::Display for Destination {
         match self {
             Self::Service(name) => name.fmt(f),
             Self::Port(name) => write!(f, "port:{name}"),
+            Self::Chain(name) => write!(f, "chain:{name}"),
         }
     }
 }
@@ -131,8 +135,8 @@ impl fmt::Display for Destination {
 as_text!(
     Destination,
     "Destination",
-    "^(port:)?[a-z0-9][a-z0-9._-]{0,62}$",
-    "What instances may send packets to: the name of a service, or `port:NAME` for a port of the switch."
+    "^((port|chain):)?[a-z0-9][a-z0-9._-]{0,62}$",
+    "What instances may send packets to: the name of a service, `port:NAME` for a port of the switch, or `chain:NAME` for a chain."
 );
 
 /// The definition of a service to create.
@@ -509,10 +513,12 @@ mod tests {
     }
 
     #[test]
-    fn destinations_are_services_or_ports() {
-        for text in ["quarantine", "port:wan0"] {
+    fn destinations_are_services_ports_or_chains() {
+        for text in ["quarantine", "port:wan0", "chain:web"] {
             assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
         }
-        assert!("port:".parse::<Destination>().is_err());
+        for text in ["port:", "chain:", "flow:web", ":web", "chain:port:web"] {
+            assert!(text.parse::<Destination>().is_err(), "{text}");
+        }
     }
 }

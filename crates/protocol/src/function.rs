@@ -338,6 +338,7 @@ impl ToFunction {
                     let (kind, name) = match destination {
                         Destination::Service(name) => (1u16, name.as_str()),
                         Destination::Port(name) => (2, name.as_str()),
+                        Destination::Chain(name) => (3, name.as_str()),
                     };
                     bytes.extend(kind.to_le_bytes());
                     bytes.extend([0; 6]);
@@ -384,6 +385,7 @@ impl ToFunction {
                     destinations.push(match kind {
                         1 => Destination::Service(fields.name()?),
                         2 => Destination::Port(fields.name()?),
+                        3 => Destination::Chain(fields.name()?),
                         other => return Err(MessageError::Kind(other)),
                     });
                 }
@@ -444,7 +446,7 @@ mod tests {
             buffers: 4096,
             buffer_count: 2048,
             faces: vec![[1, 2], [3, 4]],
-            destinations: vec!["port:wan".parse().unwrap(), "ids".parse().unwrap()],
+            destinations: ["port:wan", "ids", "chain:web"].map(|text| text.parse().unwrap()).into(),
         };
         let largest = Welcome {
             destinations: (0..model::MAX_DESTINATIONS).map(|n| format!("d{n}").parse().unwrap()).collect(),

@@ -116,8 +116,15 @@ static void check_flows(void)
     CHECK(forgotten.count == 101);
 }
 
+static void check_answers(void)
+{
+    CHECK(clickbox_with_flow(7 << 3 | 5) == (7 << 3 | 6));
+    CHECK(clickbox_with_flow(7 << 3 | 1) == CLICKBOX_NOWHERE && clickbox_with_flow(CLICKBOX_NOWHERE) == CLICKBOX_NOWHERE);
+}
+
 int main(void)
 {
+    check_answers();
     check_headers();
     check_flows();
     struct clickbox *box = clickbox_offline("/dev/null", NULL);

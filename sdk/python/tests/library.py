@@ -72,6 +72,16 @@ class Library(unittest.TestCase):
         expected += [(3_000_005_000, b"\x03" * 60), (3_000_005_000, b"\x08" + b"\x03" * 59)]
         self.assertEqual(out, expected)
 
+    def test_flows_are_given_chains_only(self):
+        def start(box):
+            kinds = [box.destination(name) & 7 for name in ("ids", "port:x", "chain:web")]
+            self.assertEqual(kinds, [1, 2, 5])
+            self.assertEqual(clickbox.with_flow(box.destination("chain:web")) & 7, 6)
+            for other in (box.destination("ids"), clickbox.DROP, clickbox.NOWHERE):
+                self.assertEqual(clickbox.with_flow(other), clickbox.NOWHERE)
+
+        self.run_on([bytes(60)], packet=lambda box, packet: clickbox.NEXT, start=start)
+
     def test_what_is_too_long_or_answered_twice_is_refused(self):
         def packet(box, packet):
             with self.assertRaises(clickbox.Error):

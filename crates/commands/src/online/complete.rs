@@ -156,15 +156,16 @@ pub(crate) fn chains(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, chain_names)
 }
 
-/// What instances of services may send to: services, and ports as port:NAME.
+/// What instances of services may send to: services, ports as port:NAME, and chains as chain:NAME.
 pub(crate) fn destinations(current: &OsStr) -> Vec<CompletionCandidate> {
-    let mut all = services(current);
-    if let Some(start) = current.to_string_lossy().strip_prefix("port:") {
-        let found = ports(OsStr::new(start));
-        let named = found.iter().map(|port| format!("port:{}", port.get_value().to_string_lossy()));
-        all.extend(named.map(CompletionCandidate::new));
-    }
-    all
+    let text = current.to_string_lossy();
+    let (kind, found) = match text.split_once(':') {
+        Some(("port", start)) => ("port", ports(OsStr::new(start))),
+        Some(("chain", start)) => ("chain", chains(OsStr::new(start))),
+        _ => return services(current),
+    };
+    let named = found.iter().map(|name| format!("{kind}:{}", name.get_value().to_string_lossy()));
+    named.map(CompletionCandidate::new).collect()
 }
 
 /// What can be shown: boxes, and services and chains after their kind.

@@ -2,14 +2,14 @@
 
 use super::claims::Claim;
 use super::operation::Operation;
-use super::services::note_chain_removed;
+use super::services::{note_chain_removed, senders};
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{Action, StoredChain, StoredSteering};
 use api::{
-    ChainDetail, ChainName, ChainStatus, CreateChain, EventKind, FlowOutput, HopStatus, HopTraffic,
-    MAX_CHAIN_LENGTH, PortName, StackName, Subject, SwitchName,
+    ChainDetail, ChainName, ChainStatus, CreateChain, Destination, EventKind, FlowOutput, HopStatus,
+    HopTraffic, MAX_CHAIN_LENGTH, PortName, StackName, Subject, SwitchName,
 };
 use protocol::fabric::SteeringReply;
 
@@ -131,21 +131,22 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Removes a chain, if no flows send packets to it.
+    /// Removes a chain, if no flows send packets to it, and no services may.
     pub fn remove_unused_chain(&self, switch: &SwitchName, chain: &ChainName) -> Result<(), OperationError> {
-        self.remove_chain_if(switch, chain, <[u64]>::is_empty)
+        self.remove_chain_if(switch, chain, false)
     }
 
-    /// Removes a chain. Flows that send packets to it then drop them.
+    /// Removes a chain. Flows that send packets to it then drop them. Answers of functions that do so are overruled, and flows to
+    /// which functions gave it take the chain that they enter, until there is a chain of that name again.
     pub fn remove_chain(&self, switch: &SwitchName, chain: &ChainName) -> Result<(), OperationError> {
-        self.remove_chain_if(switch, chain, |_| true)
+        self.remove_chain_if(switch, chain, true)
     }
 
     fn remove_chain_if(
         &self,
         switch: &SwitchName,
         chain: &ChainName,
-        accept: impl FnOnce(&[u64]) -> bool,
+        is_forced: bool,
     ) -> Result<(), OperationError> {
         let subject = Subject::from((switch, chain));
         self.operate(Action::Remove, subject, &|| chain_claims(switch, chain), |operation| {
@@ -153,8 +154,14 @@ impl Supervisor {
             let output = FlowOutput::Chain(chain.clone());
             let flows = self.flows(switch)?.into_iter().filter(|found| found.flow.output == output);
             let flows: Vec<u64> = flows.map(|found| found.id).collect();
-            if !accept(&flows) {
+            if !flows.is_empty() && !is_forced {
                 return Err(OperationError::ChainInUse(switch.clone(), chain.clone(), flows));
+            }
+            let at = self.stored_switch(switch)?;
+            let senders = senders(&at, Destination::Chain(chain.clone()));
+            let senders: Vec<Subject> = senders.map(|name| Subject::from(&name)).collect();
+            if !senders.is_empty() && !is_forced {
+                return Err(OperationError::InUse((switch, chain).into(), senders));
             }
             self.unmake_chain(operation, switch, chain)
         })

@@ -178,6 +178,48 @@ fn each_change_gives_the_fabric_the_whole_state() {
     bed.remove_switch(&lan()).unwrap();
 }
 
+/// A chain that a service may send packets to goes by force only, and may come back.
+#[test]
+fn chains_that_services_may_send_to_are_in_use() {
+    let bed = bed();
+    bed.create_service(service("scrub", 1)).unwrap();
+    bed.create_chain(chain("scrubbed", &["scrub"])).unwrap();
+    let mut ids = service("ids", 1);
+    ids.may_send_to = ["chain:scrubbed".parse().unwrap(), "port:wan".parse().unwrap()].into();
+    bed.create_service(ids).unwrap();
+    let managed = bed.0.managed_box(&"ids-1".parse().unwrap()).unwrap();
+    // Answers know destinations by their places.
+    assert_eq!(managed.destinations(), ["port:wan", "chain:scrubbed"].map(|text| text.parse().unwrap()));
+    let name = "scrubbed".parse().unwrap();
+    assert_eq!(refused(bed.remove_unused_chain(&lan(), &name)), "chain lan/scrubbed is used by service ids");
+    ordered(&bed);
+    bed.remove_chain(&lan(), &name).unwrap();
+    bed.create_chain(chain("scrubbed", &["scrub"])).unwrap();
+    // It goes with its last service.
+    bed.remove_service(&"scrub".parse().unwrap()).unwrap();
+    let both = "scrub: scrub-1; ids: ids-1";
+    assert_eq!(ordered(&bed), [both, &format!("{both}; scrubbed = scrub > wan"), "ids: ids-1"]);
+    assert_eq!(managed.destinations().len(), 2);
+    // Services and chains that need each other come together.
+    let edge = "edge".parse().unwrap();
+    let [mut first, mut second] = ["first", "second"].map(|name| service(name, 1));
+    first.may_send_to = ["chain:other".parse().unwrap()].into();
+    second.may_send_to = ["chain:web".parse().unwrap()].into();
+    let mut stack = Stack {
+        external: vec![ExternalSwitch { name: lan(), ports: Vec::new() }],
+        services: vec![first, second],
+        chains: vec![chain("web", &["first"]), chain("other", &["second"])],
+        ..Stack::default()
+    };
+    bed.apply_stack(&edge, stack.clone()).unwrap();
+    let made = "ids: ids-1; first: first-1; second: second-1; web = first > wan; other = second > wan";
+    assert_eq!(ordered(&bed).last().map(String::as_str), Some(made));
+    assert!(bed.apply_stack(&edge, stack.clone()).unwrap().changes.is_empty());
+    stack.chains.pop();
+    assert!(refused(bed.apply_stack(&edge, stack)).contains("no chain other"));
+    assert_eq!(ordered(&bed), [""; 0]);
+}
+
 #[test]
 fn a_failed_change_leaves_everything_as_it_was() {
     let bed = bed();
@@ -301,6 +343,9 @@ fn impossible_services_and_chains_are_refused() {
     let mut wanted = service("nat", 1);
     wanted.may_send_to = ["port:uplonk".parse().unwrap()].into();
     assert!(refused(bed.create_service(wanted)).contains("no port uplonk"));
+    let mut wanted = service("nat", 1);
+    wanted.may_send_to = ["chain:web".parse().unwrap()].into();
+    assert!(refused(bed.create_service(wanted)).contains("no chain web"));
     let wanted = CreateService { switch: "other".parse().unwrap(), ..service("nat", 1) };
     assert!(refused(bed.create_service(wanted)).contains("steering"));
     let wanted = CreateService { switch: "none".parse().unwrap(), ..service("nat", 1) };

@@ -127,6 +127,21 @@ pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
     definition
 }
 
+/// Returns an error if instances may send to a chain that is not there.
+pub(super) fn check_chains_of(
+    request: &CreateService,
+    is_there: impl Fn(&ChainName) -> bool,
+) -> Result<(), ServiceError> {
+    let missing = |destination: &&Destination| match destination {
+        Destination::Chain(name) => !is_there(name),
+        Destination::Service(_) | Destination::Port(_) => false,
+    };
+    match request.may_send_to.iter().find(missing) {
+        Some(missing) => Err(ServiceError::NoDestination(request.switch.clone(), missing.clone())),
+        None => Ok(()),
+    }
+}
+
 impl Supervisor {
     /// Creates a service with its instances. On failure none of them exists.
     pub fn create_service(&self, mut request: CreateService) -> Result<ServiceStatus, OperationError> {
@@ -169,6 +184,7 @@ impl Supervisor {
         }
         let at = self.steering_switch(&switch)?;
         self.check_destinations(&at, &request, &[])?;
+        check_chains_of(&request, |name| at.steering.chain(name).is_some())?;
         self.check_instance(&request)?;
         let mut stored = StoredService {
             definition: without_texts(request.clone()),
@@ -214,8 +230,8 @@ impl Supervisor {
         self.check_for(instance, known, &instance.configuration, &instance.files)
     }
 
-    /// Returns an error if instances may send to something that their switch does not have. `new`: services that it is about to
-    /// get.
+    /// Returns an error if instances may send to a service or a port that their switch does not have. `new`: services that it is
+    /// about to get.
     pub(super) fn check_destinations(
         &self,
         at: &StoredSwitch,
@@ -229,6 +245,7 @@ impl Supervisor {
                 *name == request.name || new.contains(name) || at.steering.service(name).is_some()
             }
             Destination::Port(name) => ports.contains(name),
+            Destination::Chain(_) => true,
         };
         match request.may_send_to.iter().find(|destination| !is_there(destination)) {
             Some(missing) => Err(ServiceError::NoDestination(switch.clone(), missing.clone()).into()),
@@ -576,10 +593,14 @@ pub(super) fn users_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Sub
 
 /// The other services that may send to a service.
 fn senders_to(at: &StoredSwitch, name: &ServiceName) -> Vec<ServiceName> {
-    let itself = Destination::Service(name.clone());
-    let others = at.steering.services.iter().map(|there| &there.definition);
-    let others = others.filter(|there| there.name != *name && there.may_send_to.contains(&itself));
-    others.map(|there| there.name.clone()).collect()
+    let others = senders(at, Destination::Service(name.clone()));
+    others.filter(|there| there != name).collect()
+}
+
+/// The services that may send to a destination.
+pub(super) fn senders(at: &StoredSwitch, to: Destination) -> impl Iterator<Item = ServiceName> {
+    let services = at.steering.services.iter().map(|there| &there.definition);
+    services.filter(move |there| there.may_send_to.contains(&to)).map(|there| there.name.clone())
 }
 
 /// Records the event of a removed chain.

@@ -122,7 +122,7 @@ fn any_stack(random: &mut Random) -> Stack {
 /// A service at a switch that may not be a steering one. It may send to what may not exist.
 fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
     let name: ServiceName = format!("svc{}", random.below(2)).parse().unwrap();
-    let destination = ["port:port0", "svc0", "svc1"][random.below(3) as usize];
+    let destination = ["port:port0", "svc0", "svc1", "chain:chain0"][random.below(4) as usize];
     CreateService {
         instance: process(name.as_str(), any_text(random)),
         name,

@@ -4,7 +4,7 @@ use super::chains::check_chain;
 use super::claims::Claim;
 use super::diff::diff_box;
 use super::operation::Operation;
-use super::services::{completed, users_of_service, without_texts};
+use super::services::{check_chains_of, completed, users_of_service, without_texts};
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
 use super::steering_step::{SteeringPlan, SteeringStep};
@@ -12,8 +12,8 @@ use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    AddressRange, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ReplicaRange,
-    ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
+    AddressRange, ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner,
+    ReplicaRange, ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
@@ -96,6 +96,15 @@ impl Supervisor {
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let mut steering = SteeringPlan::default();
         let services = complete_services(stack, switches)?;
+        for wanted in &services {
+            let others = switches.iter().filter(|stored| stored.definition.name == wanted.switch);
+            let others =
+                others.flat_map(|stored| &stored.steering.chains).filter(|chain| !ours(&chain.stack));
+            let chains = stack.chains.iter().filter(|chain| chain.switch == wanted.switch);
+            let chains: BTreeSet<&ChainName> =
+                chains.chain(others.map(|chain| &chain.definition)).map(|chain| &chain.name).collect();
+            check_chains_of(wanted, |name| chains.contains(name))?;
+        }
         let there: Vec<&StoredService> =
             switches.iter().flat_map(|stored| &stored.steering.services).collect();
         let is_wanted = |found: &StoredService| {

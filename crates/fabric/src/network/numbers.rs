@@ -6,7 +6,7 @@ use super::records::SwitchRecord;
 use crate::error::OperationError;
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
 use flow_table::{Output, port_number};
-use model::{AddFlow, ChainName, FlowOutput, OpenFlowPort, PortName, ServiceName, SwitchName};
+use model::{AddFlow, ChainName, Destination, FlowOutput, OpenFlowPort, PortName, ServiceName, SwitchName};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -109,13 +109,19 @@ impl SwitchRecord {
         names
     }
 
-    /// The names of chains that there are, or that flows name.
+    /// The names of chains that there are, or that flows or services name.
     fn chain_names(&self) -> BTreeSet<ChainName> {
         let of_flows = self.flows.values().filter_map(|flow| match &flow.output {
             FlowOutput::Chain(name) => Some(name.clone()),
             _ => None,
         });
-        of_flows.chain(self.services.definition.chains.iter().map(|chain| chain.name.clone())).collect()
+        let definition = &self.services.definition;
+        let destinations = definition.services.iter().flat_map(|service| &service.destinations);
+        let of_services = destinations.filter_map(|destination| match destination {
+            Destination::Chain(name) => Some(name.clone()),
+            Destination::Service(_) | Destination::Port(_) => None,
+        });
+        of_flows.chain(of_services).chain(definition.chains.iter().map(|chain| chain.name.clone())).collect()
     }
 
     /// The names of services that there are.

@@ -79,7 +79,8 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
         }
         let known = |destination: &Destination| match destination {
             Destination::Service(name) => names.contains(name),
-            Destination::Port(_) => true,
+            // Until they are there, nothing is sent there.
+            Destination::Port(_) | Destination::Chain(_) => true,
         };
         if !destinations.iter().all(known) {
             return Err(malformed("a service may send to a service that does not exist"));
@@ -180,6 +181,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
                     DestinationPlan::Service(record.services.services.get(name).unwrap_or_default())
                 }
                 Destination::Port(name) => DestinationPlan::Port(port_key(record, name)?),
+                Destination::Chain(name) => DestinationPlan::Chain(record.chain_number(name)?),
             });
         }
         plan.services.push(service);
@@ -217,7 +219,7 @@ impl SwitchRecord {
         for service in services {
             ports.extend(service.destinations.iter().filter_map(|destination| match destination {
                 Destination::Port(name) => Some(name.clone()),
-                Destination::Service(_) => None,
+                Destination::Service(_) | Destination::Chain(_) => None,
             }));
         }
         ports.extend(self.faces());

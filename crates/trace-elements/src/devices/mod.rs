@@ -12,6 +12,7 @@ mod rawsocket;
 mod socket;
 mod socketaddresses;
 mod steered;
+mod tochain;
 mod todevice;
 mod tohost;
 mod tolookup;
@@ -29,6 +30,7 @@ pub use mcastsocket::McastSocket;
 use opening::{check_method, open, report};
 pub use rawsocket::RawSocket;
 pub use socket::Socket;
+pub use tochain::ToChain;
 pub use todevice::ToDevice;
 pub use tohost::ToHost;
 pub use tolookup::ToLookup;
@@ -49,5 +51,6 @@ element::classes![
     ToNext,
     ToService,
     ToPort,
+    ToChain,
     ToLookup,
 ];

@@ -1,4 +1,4 @@
-//! What `ToNext`, `ToService`, `ToPort` and `ToLookup` share: packets that a function sends to one place.
+//! What `ToNext`, `ToService`, `ToPort`, `ToChain` and `ToLookup` share: packets that a function sends to one place.
 
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, Direction, IoError, NextHop};

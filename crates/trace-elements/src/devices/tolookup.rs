@@ -22,7 +22,7 @@ use super::steered::Steered;
     processing = "h/h",
     notifies = "full",
     phase = "sender",
-    see = "ToNext, ToService, ToPort",
+    see = "ToNext, ToService, ToPort, ToChain",
     drops = "not_sent, full, too_long",
     fates = "delivered"
 )]

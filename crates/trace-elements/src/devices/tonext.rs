@@ -24,7 +24,7 @@ use super::steered::Steered;
     processing = "h/h",
     notifies = "full",
     phase = "sender",
-    see = "ToService, ToPort, ToLookup, ToDevice",
+    see = "ToService, ToPort, ToChain, ToLookup, ToDevice",
     drops = "not_sent, full, too_long",
     fates = "delivered"
 )]

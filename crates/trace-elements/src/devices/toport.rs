@@ -22,7 +22,7 @@ use super::steered::Steered;
     processing = "h/h",
     notifies = "full",
     phase = "sender",
-    see = "ToNext, ToService, ToLookup",
+    see = "ToNext, ToService, ToChain, ToLookup",
     drops = "not_sent, full, too_long",
     fates = "delivered"
 )]

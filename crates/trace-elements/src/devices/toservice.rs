@@ -29,7 +29,7 @@ use super::steered::Steered;
     processing = "h/h",
     notifies = "full",
     phase = "sender",
-    see = "ToNext, ToPort, ToLookup",
+    see = "ToNext, ToPort, ToChain, ToLookup",
     drops = "not_sent, full, too_long",
     fates = "delivered"
 )]

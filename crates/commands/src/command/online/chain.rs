@@ -44,7 +44,8 @@ enum ChainCommand {
     Set(Set),
     /// Remove chains.
     ///
-    /// A chain to which flows send packets is removed only by force. These packets are then dropped.
+    /// A chain to which flows send packets, or services may send them, is removed only by force. Packets of these flows are then
+    /// dropped. What services send there stays in its chain.
     #[command(visible_alias = "remove", after_help = "Example: clickbox chain rm web")]
     Rm(Remove),
     /// List chains.
@@ -136,7 +137,7 @@ struct Remove {
     /// Switch of the chains, if several have chains of these names.
     #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     switch: Option<SwitchName>,
-    /// Also remove chains to which flows send packets.
+    /// Also remove chains to which flows send packets, or services may.
     #[arg(long, short)]
     force: bool,
     /// Print JSON: an empty object.

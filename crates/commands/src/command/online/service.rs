@@ -101,7 +101,7 @@ struct Create {
     /// Ports through which the packets of chains pass: in=PORT, or in=PORT,out=PORT for a service with two sides.
     #[arg(long, value_name = "FACES", default_value_t)]
     faces: Faces,
-    /// What the instances may send packets to beside the next service of a chain: a service, or port:NAME. May be
+    /// What the instances may send packets to beside the next service of a chain: a service, port:NAME, or chain:NAME. May be
     /// repeated.
     #[arg(long, value_name = "DESTINATION", value_delimiter = ',', add = ArgValueCompleter::new(online::destinations))]
     may_send_to: Vec<Destination>,
