@@ -203,7 +203,7 @@ impl SwitchRecord {
     pub(super) fn flows_of(&self, runner: &mut Shards<ForwardingMode>, name: &BoxName) -> u64 {
         let of = |service: &ServiceDefinition| {
             let slot = *self.services.slots.get(&service.name)?.get(name)?;
-            let number = *self.services.services.get(&service.name)?;
+            let number = self.services.services.get(&service.name)?;
             let all = all_steering(&self.name, runner).ok()?;
             let found = instances_of_shards(all.iter().map(|steering| &**steering), number);
             found.iter().find(|found| found.slot == slot).map(|found| found.flows)
