@@ -291,6 +291,7 @@ fn nothing_is_counted_at_the_start() {
     let expected = InstanceStatus {
         name: "fw-1".parse::<BoxName>().unwrap(),
         up: false,
+        suspended: false,
         draining: false,
         flows: 0,
         packets: 0,
