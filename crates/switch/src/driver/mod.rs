@@ -20,7 +20,7 @@ mod tap;
 mod vhost_user;
 
 pub use af_packet::AfPacket;
-pub use af_xdp::{AfXdp, XdpError, XdpInterface, XdpSent};
+pub use af_xdp::{AfXdp, XdpError, XdpInterface, XdpSent, XdpSource, pass_frames};
 pub use boxed::BoxPort;
 pub use contract::{Driver, DriverError, LinkState, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};

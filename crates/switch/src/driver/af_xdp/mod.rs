@@ -10,8 +10,10 @@ mod port;
 mod program;
 mod ring;
 mod socket;
+mod traffic;
 mod umem;
 
 pub use error::XdpError;
 pub use interface::{XdpInterface, XdpSent};
 pub use port::AfXdp;
+pub use traffic::{XdpSource, pass_frames};

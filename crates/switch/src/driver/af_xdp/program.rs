@@ -1,4 +1,4 @@
-//! The XDP program of a device: passes each frame to the socket of its receive queue.
+//! XDP programs. That of a port passes each frame to the socket of its receive queue:
 //!
 //! ```text
 //! r2 = context.rx_queue_index
@@ -19,6 +19,7 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const MAP_DELETE: libc::c_int = 3;
 const PROGRAM_LOAD: libc::c_int = 5;
+const PROGRAM_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 const XSK_MAP: u32 = 17;
 const XDP_PROGRAM: u32 = 6;
@@ -26,12 +27,15 @@ const XDP_ATTACHMENT: u32 = 37;
 /// The program runs in the driver of the device. In the kernel's general code it would cost more than a packet socket.
 const IN_DRIVER: u32 = 1 << 2;
 const XDP_PASS: u32 = 2;
+const REDIRECT: u32 = 23;
 const REDIRECT_MAP: u32 = 51;
+/// A run of a program has the effect that it would have at a device.
+const LIVE_FRAMES: u32 = 1 << 1;
 /// Offset of the queue's number in the context of an XDP program.
 const QUEUE: u64 = 16;
 
 /// The longest attributes of a command used here, in words. The rest of the kernel's union may be left out.
-type Attributes = [u64; 9];
+type Attributes = [u64; 10];
 
 /// A pair of 32-bit numbers, as they are in memory.
 fn pair(first: u32, second: u32) -> u64 {
@@ -47,7 +51,7 @@ fn instruction(code: u8, destination: u8, source: u8, offset: u16, number: u32) 
     [code, registers, c, d, e, f, g, h]
 }
 
-/// The program, for a map with this descriptor.
+/// The program of a port, for a map with this descriptor.
 fn instructions(map: u32) -> [[u8; 8]; 6] {
     [
         instruction(0x61, 2, 1, QUEUE as u16, 0),
@@ -56,6 +60,21 @@ fn instructions(map: u32) -> [[u8; 8]; 6] {
         instruction(0, 0, 0, 0, 0),
         instruction(0xb7, 3, 0, 0, XDP_PASS),
         instruction(0x85, 0, 0, 0, REDIRECT_MAP),
+        instruction(0x95, 0, 0, 0, 0),
+    ]
+}
+
+/// A program that leaves each frame to the host.
+fn passing() -> [[u8; 8]; 2] {
+    [instruction(0xb7, 0, 0, 0, XDP_PASS), instruction(0x95, 0, 0, 0, 0)]
+}
+
+/// A program that sends each frame by a device.
+fn redirecting(device: u32) -> [[u8; 8]; 4] {
+    [
+        instruction(0xb7, 1, 0, 0, device),
+        instruction(0xb7, 2, 0, 0, 0),
+        instruction(0x85, 0, 0, 0, REDIRECT),
         instruction(0x95, 0, 0, 0, 0),
     ]
 }
@@ -88,7 +107,7 @@ impl SocketMap {
     /// A map without sockets.
     pub(super) fn create(queues: u32) -> io::Result<Self> {
         // SAFETY: there are no pointers.
-        unsafe { open(MAP_CREATE, &[pair(XSK_MAP, 4), pair(4, queues), 0, 0, 0, 0, 0, 0, 0]).map(Self) }
+        unsafe { open(MAP_CREATE, &[pair(XSK_MAP, 4), pair(4, queues), 0, 0, 0, 0, 0, 0, 0, 0]).map(Self) }
     }
 
     /// Gives frames of a queue to a socket.
@@ -97,36 +116,70 @@ impl SocketMap {
         let pointers = [(&raw const queue) as u64, (&raw const socket) as u64];
         let map = pair(self.0.as_raw_fd() as u32, 0);
         // SAFETY: key and value live until the call has returned, and have four bytes each, as the map says.
-        unsafe { call(MAP_UPDATE, &[map, pointers[0], pointers[1], 0, 0, 0, 0, 0, 0]).map(drop) }
+        unsafe { call(MAP_UPDATE, &[map, pointers[0], pointers[1], 0, 0, 0, 0, 0, 0, 0]).map(drop) }
     }
 
     /// Gives frames of a queue to the host again.
     pub(super) fn remove(&self, queue: u32) -> io::Result<()> {
         let map = pair(self.0.as_raw_fd() as u32, 0);
         // SAFETY: the key lives until the call has returned, and has four bytes, as the map says.
-        unsafe { call(MAP_DELETE, &[map, (&raw const queue) as u64, 0, 0, 0, 0, 0, 0, 0]).map(drop) }
+        unsafe { call(MAP_DELETE, &[map, (&raw const queue) as u64, 0, 0, 0, 0, 0, 0, 0, 0]).map(drop) }
     }
 
     /// Loads the program and attaches it to a device. It stays attached as long as the returned descriptor is open.
     pub(super) fn attach(&self, device: u32) -> io::Result<OwnedFd> {
-        let program = instructions(self.0.as_raw_fd() as u32);
+        Program::load(&instructions(self.0.as_raw_fd() as u32))?.attach(device)
+    }
+}
+
+/// A loaded program.
+#[derive(Debug)]
+pub(super) struct Program(OwnedFd);
+
+impl Program {
+    fn load(instructions: &[[u8; 8]]) -> io::Result<Self> {
         let licence = c"Dual MIT/GPL";
-        let attributes = [
-            pair(XDP_PROGRAM, program.len() as u32),
-            program.as_ptr() as u64,
-            licence.as_ptr() as u64,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ];
+        let mut attributes = Attributes::default();
+        attributes[0] = pair(XDP_PROGRAM, instructions.len() as u32);
+        attributes[1] = instructions.as_ptr() as u64;
+        attributes[2] = licence.as_ptr() as u64;
         // SAFETY: the instructions and the licence live until the call has returned; the first two attributes state their number.
-        let program = unsafe { open(PROGRAM_LOAD, &attributes)? };
-        let ends = pair(program.as_raw_fd() as u32, device);
+        unsafe { open(PROGRAM_LOAD, &attributes).map(Self) }
+    }
+
+    /// A program that leaves each frame to the host.
+    pub(super) fn passing() -> io::Result<Self> {
+        Self::load(&passing())
+    }
+
+    /// A program that sends each frame by the device with this number.
+    pub(super) fn redirecting(device: u32) -> io::Result<Self> {
+        Self::load(&redirecting(device))
+    }
+
+    /// Attaches the program to a device. It stays attached as long as the returned descriptor is open.
+    pub(super) fn attach(&self, device: u32) -> io::Result<OwnedFd> {
+        let ends = pair(self.0.as_raw_fd() as u32, device);
+        let mut attributes = Attributes::default();
+        (attributes[0], attributes[1]) = (ends, pair(XDP_ATTACHMENT, IN_DRIVER));
         // SAFETY: there are no pointers.
-        unsafe { open(LINK_CREATE, &[ends, pair(XDP_ATTACHMENT, IN_DRIVER), 0, 0, 0, 0, 0, 0, 0]) }
+        unsafe { open(LINK_CREATE, &attributes) }
+    }
+
+    /// Runs the program over this number of copies of a frame, `batch` of them at once, at most 256. What the program decides is
+    /// done. Returns early with `EINTR` if the thread gets a signal.
+    pub(super) fn run(&self, frame: &[u8], copies: u32, batch: u32) -> io::Result<()> {
+        let mut attributes = Attributes::default();
+        attributes[0] = pair(self.0.as_raw_fd() as u32, 0);
+        attributes[1] = pair(frame.len() as u32, 0);
+        attributes[2] = frame.as_ptr() as u64;
+        attributes[4] = pair(copies, 0);
+        (attributes[8], attributes[9]) = (pair(LIVE_FRAMES, 0), pair(batch, 0));
+        let size = size_of_val(&attributes);
+        // SAFETY: the frame lives until the call has returned, and has the stated length. The kernel writes its result into the
+        // attributes.
+        check(unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_RUN, &raw mut attributes, size) } as isize)
+            .map(drop)
     }
 }
 
@@ -148,5 +201,8 @@ mod tests {
             0x0000_0000_0000_0095,
         ];
         assert_eq!(instructions(5).map(u64::from_le_bytes), expected);
+        assert_eq!(passing().map(u64::from_le_bytes), [0x0000_0002_0000_00b7, expected[5]]);
+        let expected = [0x0000_0009_0000_01b7, 0x0000_0000_0000_02b7, 0x0000_0017_0000_0085, expected[5]];
+        assert_eq!(redirecting(9).map(u64::from_le_bytes), expected);
     }
 }
