@@ -6,7 +6,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use switch::driver::{AfPacket, AfXdp, Pipe, XdpError};
+use switch::driver::{AfPacket, AfXdp, Pipe, XdpError, XdpInterface, XdpSource, pass_frames};
 use switch::{Batch, Counters, Driver, PortSettings, StaticTable, SwitchRunner};
 use test_support::{Capability, skip};
 
@@ -213,6 +213,68 @@ fn a_sleeper_notices_that_its_device_was_removed() {
     assert!(wakes(&port, TIMEOUT));
     assert!(port.prepare_sleep().unwrap_err().to_string().contains("No such device"));
     assert!(port.receive(&mut Batch::new(1)).is_err());
+}
+
+#[test]
+fn a_socket_that_sends_is_watched_only_during_sleep() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let mut far = AfPacket::open("right").unwrap();
+    let frames = datagrams(64);
+    let few = &frames[..4];
+    for (count, is_watched) in [(4, true), (64, false), (4, true)] {
+        assert_eq!(send(&mut port, &frames[..count]), count as u64);
+        assert_eq!(receive(&mut far, count), frames[..count]);
+        assert_eq!(send(&mut far, few), 4);
+        assert_eq!((wakes(&port, Duration::ZERO), port.is_ready()), (is_watched, true), "{count}");
+        assert!(!port.prepare_sleep().unwrap() && wakes(&port, Duration::ZERO));
+        assert_eq!(receive(&mut port, 4), few);
+        assert!(port.prepare_sleep().unwrap() && !wakes(&port, Duration::ZERO));
+        assert_eq!(send(&mut far, few), 4);
+        assert!(wakes(&port, TIMEOUT));
+        assert_eq!(receive(&mut port, 4), few);
+    }
+    drop(port);
+    drop(open_left(None));
+
+    // Without a switch, nobody says when sleep begins.
+    let mut interface = XdpInterface::open("left").unwrap();
+    interface.start_receiving().unwrap();
+    assert_eq!(interface.send(frames.iter().map(Vec::as_slice)).frames, 64);
+    assert_eq!(receive(&mut far, 64), frames);
+    assert_eq!(send(&mut far, few), 4);
+    let descriptor = interface.incoming_descriptor().unwrap();
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live entry.
+    assert_eq!(unsafe { libc::poll(&mut poll, 1, 0) }, 1);
+}
+
+#[test]
+fn the_kernel_makes_frames() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let frame = datagram(7);
+    let source = XdpSource::new("right", &frame).unwrap();
+    source.send(100).unwrap();
+    assert_eq!(receive(&mut port, 100), vec![frame.clone(); 100]);
+    assert_eq!((port.take_missed(), port.take_lost()), (0, 0));
+    drop(port);
+    assert!(gets_detached());
+
+    // The host gets them if the device has a program.
+    let mut host = AfPacket::open("left").unwrap();
+    let _program = pass_frames("left").unwrap();
+    source.send(100).unwrap();
+    assert_eq!(receive(&mut host, 100), vec![frame; 100]);
+    assert_eq!(host.take_missed(), 0);
+    for nothing in ["none", "a\0b"] {
+        assert!(matches!(XdpSource::new(nothing, &[0; 64]), Err(XdpError::Device(_))));
+        assert!(matches!(pass_frames(nothing), Err(XdpError::Device(_))));
+    }
 }
 
 #[test]

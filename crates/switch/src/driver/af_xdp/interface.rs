@@ -54,7 +54,8 @@ impl XdpInterface {
     /// Opens a device with all its receive queues. It is not made promiscuous, and nothing is received yet.
     pub fn open(device: &str) -> Result<Self, XdpError> {
         let (descriptors, map) = AfXdp::open_parts(device, None, 1, false)?;
-        let driver = AfXdp::from_descriptors(descriptors)?;
+        let mut driver = AfXdp::from_descriptors(descriptors)?;
+        driver.keep_watching();
         let (incoming, outgoing) = (Batch::new(0), Batch::new(SEND_BATCH));
         Ok(Self { driver, map, incoming, most: 0, outgoing, missed: 0 })
     }

@@ -31,8 +31,12 @@ const FIRST_SOCKET: usize = 3;
 const TRIES: usize = 50;
 const TRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Frames that the kernel takes from the send ring in one call.
+/// The fewest frames that the kernel takes from the send ring in one call, if there are as many.
 const SEND_BATCH: usize = 32;
+
+/// While somebody watches a socket, the kernel looks after each sent frame whether to tell them that there is room. From this number
+/// of frames on, it is cheaper not to watch it until the next sleep.
+const UNWATCHED_FRAMES: usize = 16;
 
 /// A device that is used through XDP sockets, or some of its queues.
 #[derive(Debug)]
@@ -47,6 +51,10 @@ pub struct AfXdp {
     send_buffers: usize,
     /// What becomes readable when frames arrive or the device goes down.
     epoll: OwnedFd,
+    /// Whether the socket that sends is a member of it.
+    is_watched: bool,
+    /// Whether it always has to be.
+    stays_watched: bool,
     /// The device's driver reads and writes the buffers itself.
     is_zero_copy: bool,
     /// Frames wait in the send ring for a system call.
@@ -189,8 +197,25 @@ impl AfXdp {
             send_buffers: free.len(),
             free,
             epoll,
+            is_watched: true,
+            stays_watched: false,
             is_late: false,
         })
+    }
+
+    /// Lets the descriptor report frames also after others were sent, without [`prepare_sleep`](Driver::prepare_sleep).
+    pub(super) fn keep_watching(&mut self) {
+        self.stays_watched = true;
+    }
+
+    /// Adds the socket that sends to what the descriptor reports, or removes it.
+    fn watch_sender(&mut self, is_watched: bool) -> io::Result<()> {
+        if let Some(queue) = self.queues.first().filter(|_| self.is_watched != is_watched) {
+            let operation = if is_watched { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_DEL };
+            change_member(&self.epoll, operation, queue.socket.as_fd(), libc::EPOLLIN)?;
+            self.is_watched = is_watched;
+        }
+        Ok(())
     }
 
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
@@ -366,6 +391,9 @@ impl Driver for AfXdp {
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         self.reclaim()?;
+        if frames.len() >= UNWATCHED_FRAMES && !self.stays_watched {
+            self.watch_sender(false)?;
+        }
         let mut sent = Sent::default();
         let mut added = 0;
         let Self { queues, free, .. } = self;
@@ -417,6 +445,7 @@ impl Driver for AfXdp {
         if self.is_late {
             self.flush(0)?;
         }
+        self.watch_sender(true)?;
         for queue in &self.queues {
             if queue.rings.received.waiting()? > 0 {
                 return Ok(false);
@@ -484,11 +513,15 @@ fn epoll(watch: &PacketSocket, queues: &[Queue]) -> io::Result<OwnedFd> {
     let sockets = queues.iter().map(|queue| (queue.socket.as_fd(), libc::EPOLLIN));
     // Errors are always reported.
     for (member, events) in sockets.chain([(watch.as_fd(), 0)]) {
-        let mut event = libc::epoll_event { events: events as u32, u64: 0 };
-        // SAFETY: the kernel reads a live value.
-        let added =
-            unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, member.as_raw_fd(), &mut event) };
-        check(added as isize)?;
+        change_member(&set, libc::EPOLL_CTL_ADD, member, events)?;
     }
     Ok(set)
+}
+
+/// Adds a descriptor to a set, or removes it.
+fn change_member(set: &OwnedFd, operation: i32, member: BorrowedFd<'_>, events: i32) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: 0 };
+    // SAFETY: the kernel reads a live value.
+    check(unsafe { libc::epoll_ctl(set.as_raw_fd(), operation, member.as_raw_fd(), &mut event) } as isize)
+        .map(drop)
 }

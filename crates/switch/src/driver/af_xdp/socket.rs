@@ -9,6 +9,9 @@ use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+/// Option of a socket: how many frames the kernel sends in one call. Known since Linux 6.17; before, it sends 32.
+const MAX_TX_SKB_BUDGET: i32 = 9;
+
 /// Memory for frames that the kernel sends: more than all buffers need, with the kernel's overhead.
 const SEND_MEMORY: i32 = 1 << 24;
 
@@ -28,6 +31,8 @@ pub(super) fn open(device: u32, queue: u32, umem: &Umem) -> io::Result<OwnedFd> 
         // Without the privilege, the system's limit applies.
         let _ = set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_MEMORY)
             .or_else(|_| set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_MEMORY));
+        // An earlier kernel takes more calls.
+        let _ = set(&socket, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &SIZE);
     }
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -95,7 +100,7 @@ fn map<const WORDS: usize>(
     Ring::new(mapping, layout)
 }
 
-/// Has the kernel send the frames in the send ring, up to 32 of them.
+/// Has the kernel send the frames in the send ring: all of them, or up to 32 if it is earlier than Linux 6.17.
 pub(super) fn wake_sender(socket: &OwnedFd) -> io::Result<()> {
     // SAFETY: there are no bytes and no address to read.
     let sent = unsafe {
