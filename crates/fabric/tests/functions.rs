@@ -6,13 +6,14 @@ mod support;
 use function_process::{FunctionProcess, Socket};
 use model::{
     Attachment, ChainStatus, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits,
-    Owner, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    MAX_REPLICAS, Owner, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{
     Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
     SteeringDefinition, orders,
 };
 use protocol::function::{FromFunction, MAX_MESSAGE, RefusedReason, TOKEN_BYTES, ToFunction, VERSION};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -111,6 +112,10 @@ impl TestBed {
             ..CreateBox::new(name.parse().unwrap(), "")
         };
         self.client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
+        self.start(name, text);
+    }
+
+    fn start(&self, name: &str, text: &str) {
         let configuration = Configuration {
             name: ConfigurationName::main(),
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
@@ -145,12 +150,16 @@ impl TestBed {
     }
 
     fn serve(&self, service: &str) -> Result<(), FabricError> {
+        self.serve_at(service, &self.socket)
+    }
+
+    fn serve_at(&self, service: &str, socket: &Socket) -> Result<(), FabricError> {
         let order = orders::ServeFunctions {
             switch: lan(),
             service: service.parse().unwrap(),
             token: ByteBuf::from(TOKEN.to_vec()),
         };
-        self.client.ask_with(order, &[self.socket.listener().as_fd()]).map(drop)
+        self.client.ask_with(order, &[socket.listener().as_fd()]).map(drop)
     }
 
     fn read(&self, name: &str, handler: &str) -> u64 {
@@ -386,6 +395,38 @@ fn a_function_in_a_pool_returns_its_buffers() {
         assert_eq!(most(&bed), before);
         bed.check_account();
     });
+}
+
+/// All replicas of a service have room in one pool, with one face and 512 slots each. The next function and the next box get
+/// memory of their own.
+#[test]
+fn a_pool_has_room_for_all_replicas_of_a_service() {
+    // As the launcher does.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let owner: Owner = "alice".parse().unwrap();
+    let bed = TestBed::with_pool("room", 1, ("in=0", &[]), Some(owner.clone()));
+    let pooled = |name: &str| ServiceDefinition { pool: Some(owner.clone()), ..service(name, "in=0", &[]) };
+    bed.steer(vec![pooled("nf"), pooled("other")]).unwrap();
+    let register = |socket: &Socket| socket.connect().register(TOKEN, 512);
+    let replicas: Vec<FunctionProcess> = (0..MAX_REPLICAS).map(|_| register(&bed.socket).unwrap()).collect();
+    let pool = file_number(replicas[0].pool.as_ref().unwrap());
+    assert!(replicas.iter().all(|function| function.pool.as_ref().map(file_number) == Some(pool)));
+    assert_eq!(bed.up(), [true; MAX_REPLICAS as usize]);
+    assert_eq!(register(&bed.socket).err(), Some(RefusedReason::Full));
+    let socket = Socket::new("room-other");
+    bed.serve_at("other", &socket).unwrap();
+    assert!(register(&socket).unwrap().pool.is_none());
+    let found = support::definition("late", 1, Attachment::Switch(lan()));
+    let definition = CreateBox { owner, share_packets: true, ..found };
+    bed.client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
+    bed.start("late", SINK);
+    assert_eq!(bed.read("late", "got.count"), 0);
+    // Those that leave make room.
+    drop(replicas);
+    bed.until("they have left", |bed| bed.detached(0).len() > usize::from(MAX_REPLICAS));
+    assert!(register(&bed.socket).unwrap().pool.is_some());
+    bed.client.ask(orders::End {}).unwrap();
 }
 
 /// The first member makes the pool, and the next ones share it. When all have ended, the next one gets another pool, which processes
