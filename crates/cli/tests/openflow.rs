@@ -2,13 +2,15 @@
 
 mod support;
 
-use flow_table::{Action, Change, Command, Match, Output};
+use flow_table::{Action, Change, Command, Field, Match, Output};
 use openflow::VERSION;
 use openflow::message::{FlowMod, Hello, Message, PacketInReason, PacketOut, PacketOutAction};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use support::controller::{Controller, listener, to_controller};
 use support::planes::{Planes, until};
@@ -20,6 +22,9 @@ const SOURCE: &str = "TimedSource(INTERVAL 10ms, DATA \\<0102>)
     -> ToDevice(0);\n";
 
 const SINK: &str = "FromDevice(0) -> c :: Counter -> Discard;\n";
+
+/// Is in the cookies of entries that a controller writes one after the other.
+const WRITTEN: u64 = 1 << 40;
 
 /// Creates a box that counts packets, and one that sends some, at a switch.
 fn create_boxes(check: impl Fn(&[&str]), sink: &str, source: &str, switch: &str) {
@@ -323,11 +328,37 @@ fn controllers_go_on_when_the_daemon_is_killed() {
     let mut controller = Controller::accept(&listener);
     controller.add(0, 1, to_controller());
     controller.packet_in();
-    daemon.kill().expect("a running daemon");
-    daemon.wait().expect("an end");
+    // It writes all the time: before the daemon is killed, while there is none, and when there is one again.
     let port = controller.port("sink-lan.0");
+    let (written, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let writes = |count: u64| until("the controller writes", || written.load(Ordering::SeqCst) >= count);
+    let (mut daemon, mut controller) = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let number = written.load(Ordering::SeqCst);
+                let matching = Match::any().with(Field::EthType, 0x800).expect("a condition");
+                let matching = matching.with(Field::Ipv4Src, number.into()).expect("a condition");
+                controller.add_where(matching, 2, WRITTEN | number, Output::Port(port));
+                written.fetch_add(1, Ordering::SeqCst);
+            }
+            controller
+        });
+        writes(20);
+        daemon.kill().expect("a running daemon");
+        let killed_at = written.load(Ordering::SeqCst);
+        daemon.wait().expect("an end");
+        writes(killed_at + 20);
+        let daemon = planes.start();
+        writes(written.load(Ordering::SeqCst) + 20);
+        stop.store(true, Ordering::SeqCst);
+        (daemon, writer.join().expect("all are added"))
+    });
+    let all = written.into_inner();
+    let mut found: Vec<u64> =
+        controller.flows_where(WRITTEN, WRITTEN).iter().map(|flow| flow.cookie).collect();
+    found.sort_unstable();
+    assert_eq!(found, (0..all).map(|number| WRITTEN | number).collect::<Vec<_>>());
     controller.add(1, 2, Output::Port(port));
-    let mut daemon = planes.start();
     until("packets arrive", || planes.number("sink-lan/c.count") > 20);
     // The same session, and the same switch.
     controller.add(1, 3, Output::Port(port));

@@ -110,19 +110,33 @@ impl Controller {
 
     /// The entries with a cookie.
     pub(crate) fn flows(&mut self, cookie: u64) -> Vec<FlowStats> {
+        self.flows_where(cookie, u64::MAX)
+    }
+
+    /// The entries whose cookie has these bits where the mask has some, of all parts of the reply.
+    pub(crate) fn flows_where(&mut self, cookie: u64, cookie_mask: u64) -> Vec<FlowStats> {
         let selection = FlowSelection {
             table: None,
             out_port: None,
             out_group: None,
             cookie,
-            cookie_mask: u64::MAX,
+            cookie_mask,
             matching: Match::any(),
         };
         self.send(&Message::MultipartRequest { request: MultipartRequest::Flow(selection), more: false });
-        self.wait(|message| match message {
-            Message::MultipartReply { reply: MultipartReply::Flow(flows), .. } => Some(flows.clone()),
-            _ => None,
-        })
+        let mut all = Vec::new();
+        loop {
+            let (part, more) = self.wait(|message| match message {
+                Message::MultipartReply { reply: MultipartReply::Flow(flows), more } => {
+                    Some((flows.clone(), *more))
+                }
+                _ => None,
+            });
+            all.extend(part);
+            if !more {
+                return all;
+            }
+        }
     }
 
     /// The descriptions of the ports.
