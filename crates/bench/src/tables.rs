@@ -58,6 +58,7 @@ impl Table for Boot {
             lines += &line("service: to first packet", service.first_packet_ms);
             lines += &line("service: to reply", service.reply_ms);
         }
+        lines += &self.death_ms.map_or(String::new(), |times| line("service: death to packet", times));
         lines += &line("library: to first packet", self.boot_ms);
         lines += &line("library: install", self.install_ms);
         lines += &self.copy_ms.map_or(String::new(), |times| line("library: copy to first packet", times));

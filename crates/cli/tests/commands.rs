@@ -466,7 +466,12 @@ fn the_benchmarks_of_boxes_print_their_fields() {
     let cases: [(&[&str], &[&str]); 7] = [
         (
             &["boot", "--count", "2"],
-            &["/daemon_ms/first_packet_ms/p50", "/daemon_ms/reply_ms/max", "/service_ms/first_packet_ms/p50"],
+            &[
+                "/daemon_ms/first_packet_ms/p50",
+                "/daemon_ms/reply_ms/max",
+                "/service_ms/first_packet_ms/p50",
+                "/death_ms/p50",
+            ],
         ),
         (&["boot", "--count", "2"], &["/boot_ms/p50", "/boot_ms/p99", "/boot_ms/max", "/boot_ms/first"]),
         (&["boot", "--count", "1"], &["/boot_ms/last", "/steps_ms/create", "/install_ms/p50", "/private_kb"]),

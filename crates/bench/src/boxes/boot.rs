@@ -4,6 +4,7 @@
 use crate::boxes::daemon_boot::{DaemonBoot, daemon_boot};
 use crate::boxes::feed_port::FeedPort;
 use crate::boxes::service_boot::service_boot;
+use crate::boxes::service_death::service_death;
 use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{PACKET, Workload};
 use crate::error::MeasureError;
@@ -32,6 +33,9 @@ pub struct Boot {
     /// From the request for a service of one instance to its first packet on a steering switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_ms: Option<DaemonBoot>,
+    /// From when the kernel tells of the end of an instance of a service to the next packet of its flow, which another
+    /// instance passes. For processes.
+    pub death_ms: Option<Times>,
     /// With the sandbox library alone, from the call to the first processed packet: without daemon and switch.
     pub boot_ms: Times,
     /// The steps of a start.
@@ -80,9 +84,13 @@ pub fn boot(
     program: Option<&Path>,
 ) -> Result<Boot, MeasureError> {
     // First, before this process has created many boxes, so that the machine is as free as for a daemon.
-    let (daemon, service) = match program {
-        Some(program) => (daemon_boot(bed, program, count, plan)?, service_boot(bed, program, count, plan)?),
-        None => (None, None),
+    let (daemon, service, death) = match program {
+        Some(program) => (
+            daemon_boot(bed, program, count, plan)?,
+            service_boot(bed, program, count, plan)?,
+            service_death(bed, program, plan)?,
+        ),
+        None => (None, None, None),
     };
     let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
     let (mut private, mut removals, mut curves) = (Vec::new(), Vec::new(), Vec::new());
@@ -115,6 +123,7 @@ pub fn boot(
         boxes: count,
         daemon_ms: daemon,
         service_ms: service,
+        death_ms: death,
         boot_ms: Times::median(&whole),
         steps_ms: BootSteps { create, start, install, first_packet },
         install_ms: Times::median(&installs),

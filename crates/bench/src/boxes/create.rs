@@ -11,7 +11,7 @@ use api::{HandlerWrite, Sandbox, SwitchMode, operation};
 use boundary::PlatformKind;
 use serde::Serialize;
 
-use super::daemon_boot::{Arrivals, Daemon, SWITCH, configuration};
+use super::daemon_boot::{Arrivals, Daemon, SWITCH, box_number, configuration};
 use super::state::Transaction;
 use super::test_bed::TestBed;
 use crate::error::MeasureError;
@@ -53,7 +53,7 @@ pub fn create(bed: &TestBed, program: &Path, count: usize, plan: SamplePlan) -> 
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
         let daemon = bed.on_all_cores(|| Daemon::start(program))?;
-        let arrivals = daemon.prepare(SwitchMode::Static)?;
+        let arrivals = daemon.prepare(SwitchMode::Static, box_number)?;
         let mut run = [const { Vec::new() }; 5];
         for number in 0..count as u32 {
             let command = by_command(&daemon, program, (2 * number, option), &arrivals)?;

@@ -27,7 +27,7 @@ use crate::temporary_folder::TemporaryFolder;
 
 /// The switch, and its port that receives the boxes' packets.
 pub(super) const SWITCH: &str = "bench";
-const SINK: &str = "sink";
+pub(super) const SINK: &str = "sink";
 
 /// The socket in the daemon's folder.
 const SOCKET: &str = "socket";
@@ -64,7 +64,7 @@ pub(crate) fn daemon_boot(
     for _ in 0..plan.runs.max(1) {
         // The daemon may use all cores, as without a benchmark.
         let daemon = bed.on_all_cores(|| Daemon::start(program))?;
-        let arrivals = daemon.prepare(SwitchMode::Static)?;
+        let arrivals = daemon.prepare(SwitchMode::Static, box_number)?;
         let starts = (0..count as u32).map(|number| daemon.boot(sandbox, number, &arrivals));
         let starts: Vec<(f64, f64)> = starts.collect::<Result<_, _>>()?;
         packets.push(Times::of(&starts.iter().map(|start| start.0).collect::<Vec<_>>()));
@@ -77,7 +77,7 @@ pub(crate) fn daemon_boot(
     }))
 }
 
-/// A frame received at the sink: the number of its box, and its arrival time.
+/// A frame received at the sink: its number, such as that of its box, and its arrival time.
 pub(crate) type Arrival = (u32, Duration);
 
 /// The frames that are received at the sink.
@@ -117,7 +117,12 @@ impl Daemon {
     }
 
     /// Creates the switch and listens at its sink, where packets to unknown addresses go, or those that no other flow concerns.
-    pub(crate) fn prepare(&self, mode: SwitchMode) -> Result<Arrivals, MeasureError> {
+    /// `number` is read from each frame; others are left out.
+    pub(crate) fn prepare(
+        &self,
+        mode: SwitchMode,
+        number: fn(&[u8]) -> Option<u32>,
+    ) -> Result<Arrivals, MeasureError> {
         let sink = AddPort {
             name: name::<PortName>(SINK)?,
             driver: PortDriver::Null {},
@@ -149,9 +154,9 @@ impl Daemon {
             while let Ok(count @ 1..) = capture.read(decoder.space()) {
                 decoder.filled(count);
                 while let Ok(Some(record)) = decoder.record() {
-                    let Some(number) = record.bytes.last_chunk() else { continue };
+                    let Some(number) = number(record.bytes) else { continue };
                     let time = Duration::from_nanos(record.time_ns.try_into().unwrap_or_default());
-                    if sender.send((u32::from_be_bytes(*number), time)).is_err() {
+                    if sender.send((number, time)).is_err() {
                         return;
                     }
                 }
@@ -256,7 +261,12 @@ impl Drop for Daemon {
     }
 }
 
-fn name<T: std::str::FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
+/// The number of its box that a frame ends with.
+pub(super) fn box_number(frame: &[u8]) -> Option<u32> {
+    frame.last_chunk().map(|number| u32::from_be_bytes(*number))
+}
+
+pub(super) fn name<T: std::str::FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
     text.parse().map_err(MeasureError::Name)
 }
 

@@ -13,6 +13,7 @@ mod memory;
 mod peers;
 mod rule_writes;
 mod service_boot;
+mod service_death;
 mod state;
 mod steering;
 mod test_bed;

@@ -4,7 +4,7 @@ use api::{Sandbox, SwitchMode};
 use boundary::PlatformKind;
 use std::path::Path;
 
-use super::daemon_boot::{Daemon, DaemonBoot};
+use super::daemon_boot::{Daemon, DaemonBoot, box_number};
 use super::test_bed::TestBed;
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
@@ -30,7 +30,7 @@ pub(crate) fn service_boot(
     let (mut packets, mut replies) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
         let daemon = bed.on_all_cores(|| Daemon::start(program))?;
-        let arrivals = daemon.prepare(SwitchMode::Steering)?;
+        let arrivals = daemon.prepare(SwitchMode::Steering, box_number)?;
         let starts = (0..count as u32).map(|number| daemon.boot_service(sandbox, number, &arrivals));
         let (first, reply): (Vec<f64>, Vec<f64>) = starts.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         packets.push(Times::of(&first));

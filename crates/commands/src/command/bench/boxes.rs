@@ -83,7 +83,8 @@ enum InsideName {
 /// Measure how long boxes take to start.
 ///
 /// Measures three ways: through a daemon, from the request to the first packet on a switch; with the sandbox library
-/// alone; and as copies of one box.
+/// alone; and as copies of one box. With processes, also the time from the end of an instance of a service to the next packet of
+/// its flow, which another instance passes.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench boot --count 400 --sandbox process")]
 pub(super) struct BootArguments {
