@@ -13,7 +13,7 @@ use flow_table::{
 use random::Random;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use switch::flow_cache;
+use switch::{ControlError, Steering, SteeringSettings, SteeringShards, flow_cache};
 
 use crate::statistics::{minimum, rounded};
 use crate::tables::Table;
@@ -26,6 +26,12 @@ const RING: usize = 4096;
 
 /// Packets for each change of the entries, when entries change: 5,000 changes a second at a million packets a second.
 const PACKETS_PER_CHANGE: u32 = 200;
+
+/// Ports that entries send packets to.
+const PORTS: u32 = 1_000;
+
+/// Changes whose rate is measured.
+const CHANGES: u32 = 10_000;
 
 /// Destinations of the flows.
 const DESTINATIONS: u32 = 8_191;
@@ -57,19 +63,23 @@ pub struct Lookups {
     /// Share of the packets whose cached decision stayed valid meanwhile.
     #[serde(serialize_with = "rounded")]
     pub hit_rate_while_changing: f64,
+    /// Changes of entries per second that a steering switch with these entries makes for a controller: additions and strict
+    /// deletions in turn.
+    #[serde(serialize_with = "rounded")]
+    pub changes_per_second: f64,
 }
 
 impl Table for Lookups {
     fn head() -> String {
         format!(
-            "{:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
-            "flows", "entries", "extract", "lookup", "both", "insert", "changing", "hits"
+            "{:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>10}",
+            "flows", "entries", "extract", "lookup", "both", "insert", "changing", "hits", "changes/s"
         )
     }
 
     fn lines(&self) -> String {
         format!(
-            "{:>8} {:>8} {:>8.1} {:>8.1} {:>8.1} {:>8.0} {:>9.1} {:>7.2} %\n",
+            "{:>8} {:>8} {:>8.1} {:>8.1} {:>8.1} {:>8.0} {:>9.1} {:>7.2} % {:>10.0}\n",
             self.flows,
             self.entries,
             self.extract_ns,
@@ -77,7 +87,8 @@ impl Table for Lookups {
             self.total_ns,
             self.insert_ns,
             self.lookup_while_changing_ns,
-            self.hit_rate_while_changing * 100.0
+            self.hit_rate_while_changing * 100.0,
+            self.changes_per_second
         )
     }
 }
@@ -89,13 +100,15 @@ pub enum LookupsError {
     Match(MatchError),
     /// An entry is refused.
     Entry(FlowModError),
+    /// A controller's entry is refused.
+    Control(ControlError),
 }
 
 impl std::fmt::Display for LookupsError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Match(_) => "a match is refused",
-            Self::Entry(_) => "a flow entry is refused",
+            Self::Entry(_) | Self::Control(_) => "a flow entry is refused",
         })
     }
 }
@@ -105,6 +118,7 @@ impl std::error::Error for LookupsError {
         match self {
             Self::Match(error) => Some(error),
             Self::Entry(error) => Some(error),
+            Self::Control(error) => Some(error),
         }
     }
 }
@@ -169,7 +183,8 @@ pub fn lookups(flows: u32, entries: u32, runs: u32) -> Result<Lookups, LookupsEr
             for (packets, chunk) in (0..).step_by(BATCH).zip(order.chunks(BATCH)) {
                 let change = packets / PACKETS_PER_CHANGE;
                 if change != (packets + BATCH as u32) / PACKETS_PER_CHANGE {
-                    refused = refused.take().or(self::change(&mut pipeline, change).err());
+                    let made = self::change(change).and_then(|change| Ok(pipeline.apply(&change, NOW)?));
+                    refused = refused.take().or(made.err());
                 }
                 fill(&mut batch, chunk);
                 black_box(cache.look_up(&mut pipeline, &batch, NOW));
@@ -189,33 +204,61 @@ pub fn lookups(flows: u32, entries: u32, runs: u32) -> Result<Lookups, LookupsEr
         insert_ns: insert_all / f64::from(flows.max(1)) - gather_ns,
         lookup_while_changing_ns: minimum(&changing) - gather_ns,
         hit_rate_while_changing: minimum(&hit_rate),
+        changes_per_second: changes_per_second(entries, runs)?,
     })
+}
+
+/// The rate at which a steering switch changes entries for a controller. It has `entries` of them already, or as many as it takes.
+fn changes_per_second(entries: u32, runs: u32) -> Result<f64, LookupsError> {
+    let mut steering = Steering::new(SteeringSettings::default());
+    let mut switch = SteeringShards::new([&mut steering]);
+    let (mut random, entries) = (Random::new(7), entries.min(switch.max_entries() - 1));
+    for entry in 0..entries {
+        switch.change_entries(&prefix(entry, &mut random)?, 0).map_err(LookupsError::Control)?;
+    }
+    let mut times = Vec::new();
+    for _ in 0..runs.max(1) {
+        let changes = (0..CHANGES).map(self::change).collect::<Result<Vec<_>, _>>()?;
+        let mut refused = Ok(());
+        times.push(time(|| {
+            for change in changes {
+                let made = switch.change_entries(&change, 1);
+                refused = std::mem::replace(&mut refused, Ok(())).and(made);
+            }
+        }));
+        refused.map_err(LookupsError::Control)?;
+    }
+    Ok(f64::from(CHANGES) * 1e9 / minimum(&times))
+}
+
+/// An entry for a prefix of destinations.
+fn prefix(entry: u32, random: &mut Random) -> Result<Change, LookupsError> {
+    let bits = random.between(16, 32) as u32;
+    let mask = u32::MAX << (32 - bits);
+    let net = (0xc0a8_0000 + random.below(DESTINATIONS)) & mask;
+    let matching = udp()?.with_masked(Field::Ipv4Dst, net.into(), mask.into())?;
+    let mut change = Change::new(Command::Add, matching, bits as u16);
+    change.instructions = Instructions::output(Output::Port(entry % PORTS));
+    Ok(change)
 }
 
 /// A pipeline with prefixes of destinations, and a table-miss entry.
 fn pipeline(entries: u32, random: &mut Random) -> Result<Pipeline, LookupsError> {
     let mut pipeline = Pipeline::new(Limits::default(), Seed::new(1, 2));
     for entry in 0..entries {
-        let bits = random.between(16, 32) as u32;
-        let mask = u32::MAX << (32 - bits);
-        let net = (0xc0a8_0000 + random.below(DESTINATIONS)) & mask;
-        let matching = udp()?.with_masked(Field::Ipv4Dst, net.into(), mask.into())?;
-        let mut change = Change::new(Command::Add, matching, bits as u16);
-        change.instructions = Instructions::output(Output::Port(entry));
-        pipeline.apply(&change, Duration::ZERO)?;
+        pipeline.apply(&prefix(entry, random)?, Duration::ZERO)?;
     }
     pipeline.apply(&Change::new(Command::Add, Match::any(), 0), Duration::ZERO)?;
     Ok(pipeline)
 }
 
-/// Adds or removes an entry for one flow of a protocol that no packet of the measurement has.
-fn change(pipeline: &mut Pipeline, number: u32) -> Result<(), LookupsError> {
+/// The addition or removal of an entry for one flow of a protocol that no packet of the measurement has.
+fn change(number: u32) -> Result<Change, LookupsError> {
     let command = if number.is_multiple_of(2) { Command::Add } else { Command::DeleteStrict };
     let destination = 0xc0a8_0000 + (number / 2) % DESTINATIONS;
     let matching = Match::any().with(Field::EthType, 0x0800)?.with(Field::IpProto, 6)?;
     let matching = matching.with(Field::Ipv4Dst, destination.into())?.with(Field::TcpDst, 80)?;
-    pipeline.apply(&Change::new(command, matching, 1_000), NOW)?;
-    Ok(())
+    Ok(Change::new(command, matching, 1_000))
 }
 
 fn udp() -> Result<Match, MatchError> {
@@ -277,6 +320,7 @@ mod tests {
         let found = lookups(100, 50, 1).expect("a measurement");
         assert_eq!((found.flows, found.entries), (100, 50));
         assert!(found.hit_rate_while_changing > 0.999, "{found:?}");
+        assert!(found.changes_per_second > 0.0, "{found:?}");
         assert!(found.total_ns > 0.0 && found.total_ns >= found.extract_ns, "{found:?}");
     }
 }

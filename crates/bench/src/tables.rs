@@ -186,12 +186,13 @@ impl Table for PortRate {
 impl Table for SteeringResults {
     fn head() -> String {
         format!(
-            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8}",
+            "{:<10} {:>8} {:>6} {:<8} {:>7} {:>5} {:>8} {:>8} {:>9} {:>9} {:>8} {:>8}",
             "functions",
             "flows",
             "bytes",
             "by",
             "threads",
+            "idle",
             "Mp/s",
             "Gb/s",
             "ns",
@@ -206,11 +207,12 @@ impl Table for SteeringResults {
             let by = format!("{:?}", row.by).to_lowercase();
             let hop = row.further_hop_ns.map_or("-".into(), |hop| format!("{hop:.1}"));
             format!(
-                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>8.2} {:>8.2} {:>9.1} {hop:>9} {:>8.2} {:>8.2}\n",
+                "{:<10} {:>8} {:>6} {by:<8} {:>7} {:>5} {:>8.2} {:>8.2} {:>9.1} {hop:>9} {:>8.2} {:>8.2}\n",
                 row.chain,
                 row.flows,
                 row.size,
                 row.threads,
+                row.idle_ports,
                 row.mpps,
                 row.gbps,
                 row.switch_ns,

@@ -744,9 +744,9 @@ fn a_function_runs_in_a_container() {
     command.args(["run", "--rm", "--network=none", "--name", &name, "-v", &volume]);
     // Limits that a container may set in a container.
     command.args(["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096", "--runtime=runc"]);
+    let begin = Instant::now();
     let child = command.arg(&name).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut function = Function(child.expect("podman starts"));
-    let begin = Instant::now();
     while ups(&daemon, "nf") == 0 {
         if function.0.try_wait().expect("its state").is_some() || begin.elapsed() > Duration::from_secs(20) {
             let _ = Command::new("podman").args(["rm", "-f", &name]).output();
@@ -754,7 +754,9 @@ fn a_function_runs_in_a_container() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    let started = begin.elapsed();
     pass(&daemon, 1000);
+    println!("from podman run: an instance after {started:.0?}, 1,000 packets after {:.0?}", begin.elapsed());
     assert_eq!(port(&daemon, "nf-1.0"), (1000, 1000, serde_json::json!({})));
     // podman passes the signal on, and the function leaves.
     succeed(Command::new("podman").args(["stop", "--time", "5", &name]));

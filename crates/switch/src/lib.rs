@@ -20,6 +20,7 @@
 #![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 
 mod allocator;
+mod attention;
 mod batch;
 mod books;
 mod box_pipe;

@@ -1,5 +1,6 @@
 //! A switch with its drivers: moves frames, and sleeps when there are none.
 
+use crate::attention::Attention;
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
@@ -60,6 +61,7 @@ pub(crate) struct DriverSlot {
 pub struct SwitchRunner<F> {
     pub(crate) switch: Switch<F>,
     pub(crate) slots: Vec<Option<DriverSlot>>,
+    attention: Attention,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) batch: Batch,
     pub(crate) direct: DirectBatch,
@@ -95,6 +97,7 @@ impl<F: Forward> SwitchRunner<F> {
         Ok(Self {
             switch: Switch::new(forward),
             slots: Vec::new(),
+            attention: Attention::default(),
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
             direct: DirectBatch::default(),
@@ -329,20 +332,26 @@ impl<F: Forward> SwitchRunner<F> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Visits every port once, ports with a greater weight more often. Returns the number of frames moved.
+    /// Visits every port once, ports with a greater weight more often; of more than 64 ports, those that had frames lately and a
+    /// part of the others, in turn. Returns the number of frames moved.
     pub fn step(&mut self) -> usize {
         self.look_for_room();
         let mut moved = self.release_held();
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         moved += self.serve_shards(&mut clock);
-        for index in 0..self.slots.len() {
-            let port = PortId(index as u16);
+        self.attention.begin_round(self.slots.len());
+        let mut next = 0;
+        while let Some(port) = self.attention.next_from(next) {
+            next = usize::from(port.0) + 1;
             let weight =
                 self.switch.settings(port).map_or(0, |settings| settings.weight.clamp(1, MAX_WEIGHT));
             for _ in 0..weight {
                 let frames = self.visit(port, &mut clock);
                 moved += frames;
+                if frames > 0 {
+                    self.attention.note_frames(port);
+                }
                 if frames < QUANTUM {
                     break;
                 }

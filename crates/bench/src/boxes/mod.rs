@@ -32,8 +32,8 @@ pub use peers::{PeerDriver, PeerRate, PeerRole, PortRate, ovs_rate, port_rates, 
 pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
 pub use steering::{
-    LatencyTimes, Lookup, OwnCores, PAPER_FUNCTIONS, PacketSizes, SteeringRate, SteeringResults, own_cores,
-    steering_rates,
+    LatencyTimes, Lookup, OwnCores, PAPER_FUNCTIONS, PacketSizes, SteeringRate, SteeringResults,
+    SteeringScope, own_cores, steering_rates,
 };
 pub use test_bed::TestBed;
 pub use trial::{Trial, trial};

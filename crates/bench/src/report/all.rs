@@ -10,7 +10,7 @@ use crate::sample_plan::SamplePlan;
 use crate::temporary_folder::TemporaryFolder;
 use crate::{
     Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Lookup, Memory, NeighbourLoad,
-    OwnCores, PAPER_FUNCTIONS, PacketSizes, State, SteeringRate,
+    OwnCores, PAPER_FUNCTIONS, PacketSizes, State, SteeringRate, SteeringScope,
 };
 use boundary::PlatformKind;
 use serde::{Serialize, Serializer};
@@ -174,8 +174,15 @@ pub fn report(
     progress("steered chains");
     let mut steering = Vec::new();
     for size in [PacketSizes::Bytes(64), PacketSizes::Bytes(CHAIN_SIZE), PacketSizes::Mix] {
-        let traffic = (STEERED_FLOWS, size);
-        steering.extend(crate::steering_rates(bed, &scope.steered, &Lookup::ALL, traffic, 1, plan)?);
+        let scope = SteeringScope {
+            chains: &scope.steered,
+            ways: &Lookup::ALL,
+            idle_ports: &[0],
+            flows: STEERED_FLOWS,
+            size,
+            threads: 1,
+        };
+        steering.extend(crate::steering_rates(bed, &scope, plan)?);
     }
     let own_cores = crate::own_cores(bed, PAPER_FUNCTIONS, plan)?;
     progress("many boxes");

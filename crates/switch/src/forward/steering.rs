@@ -110,6 +110,10 @@ pub struct Steering {
     places: [u8; MAX_HEADS],
     /// How often each was looked up after a function had it.
     lookups: [u8; MAX_HEADS],
+    /// The chain that the latest frame entered which did not come from a function. The next one mostly enters the same.
+    recent: Option<u16>,
+    /// The flows of the frames that are looked up, if `recent` is set: their records are prefetched before.
+    tuples: [FlowTuple; MAX_HEADS],
 }
 
 impl std::fmt::Debug for Steering {
@@ -144,6 +148,8 @@ impl Steering {
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
             lookups: [0; MAX_HEADS],
+            recent: None,
+            tuples: [FlowTuple::default(); MAX_HEADS],
         }
     }
 
@@ -476,7 +482,8 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { bridge, fragments, arrivals, places, lookups, .. } = self;
+        let Self { bridge, fragments, chains, arrivals, places, lookups, recent, tuples, flow_seed, .. } =
+            self;
         lookups.fill(0);
         let time = Duration::from_nanos(now);
         let mut last = None;
@@ -494,11 +501,17 @@ impl Steering {
                 *decision = refused;
                 continue;
             }
-            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
+            let (Some(arrival), Some(place), Some(tuple)) =
+                (arrivals.get_mut(count), places.get_mut(count), tuples.get_mut(count))
+            else {
                 break;
             };
             if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
+            }
+            if let Some(chain) = *recent {
+                *tuple = arrival.key.flow_tuple(frame.head, *flow_seed);
+                chains.prefetch_chain(chain, tuple.hash);
             }
             arrival.length = frame.length as u32;
             *place = at;
@@ -574,21 +587,33 @@ impl Forward for Steering {
             controllers,
             pending,
             chains,
+            recent,
+            tuples,
             ..
         } = self;
+        let guess = if role.is_none() { recent.take() } else { None };
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
         let paths = cache.look_up(pipeline, arrivals, time);
-        for (((id, arrival), at), lookups) in paths.iter().zip(arrivals).zip(places).zip(lookups) {
+        let known = arrivals.iter().zip(tuples);
+        for (((id, (arrival, tuple)), at), lookups) in paths.iter().zip(known).zip(places).zip(lookups) {
             let (at, lookups) = (usize::from(*at), *lookups);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
             let mut enter = |into: EntryTarget| {
-                let flow = arrival.key.flow_tuple(frame.head, self.flow_seed);
+                let flow = match guess {
+                    Some(_) => *tuple,
+                    None => arrival.key.flow_tuple(frame.head, self.flow_seed),
+                };
                 if let EntryTarget::Chain(chain) = into {
-                    chains.prefetch_chain(chain, flow.hash);
+                    if role.is_none() {
+                        *recent = Some(chain);
+                    }
+                    if guess != Some(chain) {
+                        chains.prefetch_chain(chain, flow.hash);
+                    }
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
                     *entry = Entering { at, flow, lookups, into };

@@ -5,7 +5,11 @@ use crate::boxes::test_bed::TestBed;
 use crate::boxes::workload::Workload;
 use crate::error::MeasureError;
 use boundary::Slots;
+use boundary::limits::MAX_PORTS;
 use sandbox::{Sandbox, Settings, Worker};
+
+/// Slots of the rings of idle ports.
+const IDLE_RING: u32 = 64;
 
 /// Where functions run, and how they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub(super) enum Waiting<'a> {
 pub(super) struct Functions {
     // Boxes end before the workers that run them: fields are dropped in order.
     pub(super) boxes: Vec<Sandbox>,
+    /// Boxes that don't run, whose ports are idle.
+    pub(super) idle: Vec<Sandbox>,
     _workers: Vec<Worker>,
 }
 
@@ -35,7 +41,7 @@ impl Functions {
     ) -> Result<Self, MeasureError> {
         let pool = bed.pool()?;
         let polls = waiting != Waiting::Idle;
-        let mut functions = Self { boxes: Vec::new(), _workers: Vec::new() };
+        let mut functions = Self { boxes: Vec::new(), idle: Vec::new(), _workers: Vec::new() };
         for number in 0..count {
             let settings = TestBed::settings(Workload::Forward, Slots::new(RING)?, None);
             let quantum = if polls { 0 } else { settings.quantum };
@@ -51,5 +57,16 @@ impl Functions {
             functions._workers.extend(worker);
         }
         Ok(functions)
+    }
+
+    /// Adds boxes that don't run, with this many ports together.
+    pub(super) fn with_idle_ports(mut self, bed: &TestBed, ports: usize) -> Result<Self, MeasureError> {
+        for first in (0..ports).step_by(MAX_PORTS) {
+            let settings = TestBed::settings(Workload::Drop, Slots::new(IDLE_RING)?, None);
+            let port = settings.ports.first().copied();
+            let ports = port.into_iter().cycle().take((ports - first).min(MAX_PORTS)).collect();
+            self.idle.push(bed.create(&Settings { ports, ..settings })?);
+        }
+        Ok(self)
     }
 }

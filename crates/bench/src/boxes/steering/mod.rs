@@ -60,6 +60,8 @@ pub struct SteeringRate {
     pub by: Lookup,
     /// Threads of the switch.
     pub threads: usize,
+    /// Ports of the switch that have no packets, beside those of the chain.
+    pub idle_ports: usize,
     /// Millions of packets per second that leave the chain.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
@@ -113,6 +115,31 @@ trait Subject {
     fn cost(&mut self) -> Duration;
 }
 
+/// What is measured alternately: all combinations of chains, ways and idle ports.
+#[derive(Clone, Copy, Debug)]
+pub struct SteeringScope<'a> {
+    /// Numbers of functions.
+    pub chains: &'a [usize],
+    /// How packets come into the chain.
+    pub ways: &'a [Lookup],
+    /// Numbers of idle ports. A switch with a static table has none, and is measured if 0 is among them.
+    pub idle_ports: &'a [usize],
+    /// Flows of the traffic.
+    pub flows: u32,
+    /// Bytes of a frame.
+    pub size: PacketSizes,
+    /// Threads of the switch. One with a static table has one, and is not measured with more.
+    pub threads: usize,
+}
+
+impl SteeringScope<'_> {
+    fn combinations(&self) -> impl Iterator<Item = (usize, Lookup, usize)> {
+        let all = self.chains.iter().flat_map(|chain| self.ways.iter().map(|by| (*chain, *by)));
+        let all = all.flat_map(|(chain, by)| self.idle_ports.iter().map(move |ports| (chain, by, *ports)));
+        all.filter(|(_, by, ports)| *by != Lookup::Static || (self.threads, *ports) == (1, 0))
+    }
+}
+
 /// The traffic of a measurement.
 struct Load {
     frames: Arc<Frames>,
@@ -124,11 +151,11 @@ impl Load {
     fn subject(
         &self,
         bed: &TestBed,
-        chain: usize,
-        by: Lookup,
+        (chain, by, idle_ports): (usize, Lookup, usize),
         waiting: Waiting<'_>,
     ) -> Result<Box<dyn Subject>, MeasureError> {
-        let functions = Functions::start(bed, chain, self.threads, waiting)?;
+        let functions =
+            Functions::start(bed, chain, self.threads, waiting)?.with_idle_ports(bed, idle_ports)?;
         Ok(match by {
             Lookup::Static => Box::new(StaticChain::new(functions, &self.frames)?),
             by => Box::new(Steered::new(functions, &self.frames, self.flows, by, self.threads)?),
@@ -136,26 +163,21 @@ impl Load {
     }
 }
 
-/// Measures chains of these lengths, whose functions only forward, entered in these ways. All of them are there at the same time,
-/// and are measured alternately. All functions run on one core and the threads of the switch on the others; a single function polls
-/// while the latency is measured. Static tables have one thread.
+/// Measures chains whose functions only forward. All of them are there at the same time, and are measured alternately. All functions
+/// run on one core and the threads of the switch on the others; a single function polls while the latency is measured.
 pub fn steering_rates(
     bed: &TestBed,
-    chains: &[usize],
-    ways: &[Lookup],
-    (flows, size): (u32, PacketSizes),
-    threads: usize,
+    scope: &SteeringScope<'_>,
     plan: SamplePlan,
 ) -> Result<Vec<SteeringRate>, MeasureError> {
+    let SteeringScope { flows, size, threads, .. } = *scope;
     let load = Load { frames: Arc::new(Frames::new(flows, size)), flows, threads };
     let mut subjects = Vec::new();
-    for &chain in chains {
-        for &by in ways.iter().filter(|by| **by != Lookup::Static || threads == 1) {
-            subjects.push((chain, by, load.subject(bed, chain, by, Waiting::Idle)?, Vec::new(), Vec::new()));
-        }
+    for what in scope.combinations() {
+        subjects.push((what, load.subject(bed, what, Waiting::Idle)?, Vec::new(), Vec::new()));
     }
     for _ in 0..plan.runs.max(1) {
-        for (_, _, subject, rates, costs) in &mut subjects {
+        for (_, subject, rates, costs) in &mut subjects {
             let (before, cost) = (subject.left(), subject.cost());
             rates.push(subject.forward(plan.time)? / 1e6);
             let (left, cost) = (subject.left() - before, subject.cost() - cost);
@@ -163,14 +185,16 @@ pub fn steering_rates(
         }
     }
     let mut results: Vec<SteeringRate> = Vec::new();
-    for (chain, by, mut subject, rates, costs) in subjects {
+    for (what, mut subject, rates, costs) in subjects {
+        let (chain, by, idle_ports) = what;
         if chain == 1 {
             drop(subject);
-            subject = load.subject(bed, chain, by, Waiting::Polling)?;
+            subject = load.subject(bed, what, Waiting::Polling)?;
         }
         let times = plan.sample(PAUSE, || subject.exchange())?;
         let (mpps, switch_ns) = (median(rates), median(costs));
-        let shorter = results.iter().filter(|row| row.by == by && row.chain < chain);
+        let shorter =
+            results.iter().filter(|row| (row.by, row.idle_ports) == (by, idle_ports) && row.chain < chain);
         let shorter = shorter.max_by_key(|row| row.chain);
         let further_hop_ns = shorter.map(|row| (switch_ns - row.switch_ns) / (chain - row.chain) as f64);
         results.push(SteeringRate {
@@ -179,6 +203,7 @@ pub fn steering_rates(
             size,
             by,
             threads,
+            idle_ports,
             mpps,
             gbps: mpps * load.frames.mean_size() * 8.0 / 1e3,
             switch_ns,

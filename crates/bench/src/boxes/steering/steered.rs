@@ -84,6 +84,13 @@ impl Steered {
                 translation: None,
             });
         }
+        for sandbox in &mut functions.idle {
+            let mut index = 0;
+            while let Ok(port) = attach::port(sandbox, index) {
+                runner.add_port(vec![Box::new(port)], &PortSettings::default())?;
+                index += 1;
+            }
+        }
         let from = (by == Lookup::Default).then_some(SOURCE);
         let services = plan.services.iter().map(|service| service.number).collect();
         plan.chains.push(ChainPlan { number: 0, services, from, to: SINK, both_ways: false });

@@ -18,7 +18,7 @@ pub(super) const RING: u32 = 2048;
 /// Packets under way: few enough that no ring counts as crowded.
 const WINDOW: u64 = RING as u64 * 3 / 4;
 
-/// Frames that the source repeats: more than any cache holds.
+/// The fewest frames that the source repeats: more than any cache holds.
 const FRAMES: usize = 1 << 18;
 
 /// The sizes of frames that a box may send and receive.
@@ -89,7 +89,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// UDP frames of this many flows, in random order.
+    /// UDP frames of this many flows, in random order: each flow has as many as the others, or one more.
     pub(super) fn new(flows: u32, sizes: PacketSizes) -> Self {
         let mut random = Random::new(7);
         let mut frame = [0; *FRAME_SIZES.end() as usize];
@@ -98,8 +98,11 @@ impl Frames {
         frame[30..34].copy_from_slice(&[10, 9, 9, 9]);
         frame[36..40].copy_from_slice(&[0, 53, 0, 26]);
         let mut frames = Self::default();
-        for _ in 0..FRAMES {
-            let flow = (random.next() % u64::from(flows)) as u32;
+        let mut order: Vec<u32> = (0..flows).cycle().take(FRAMES.max(flows as usize)).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, random.below_u64(at as u64 + 1) as usize);
+        }
+        for flow in order {
             let size = sizes.choose(&mut random);
             frame[16..18].copy_from_slice(&(size - 14).to_be_bytes());
             frame[26..30].copy_from_slice(&(0x0a00_0000 | flow >> 15).to_be_bytes());
@@ -248,6 +251,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_mix_has_the_sizes_of_the_paper() {
@@ -261,6 +265,15 @@ mod tests {
         assert!((frames.mean_size() - 601.0).abs() < 5.0, "{}", frames.mean_size());
         let lengths = frames.iter().map(|frame| usize::from(u16::from_be_bytes([frame[16], frame[17]])));
         assert!(lengths.zip(frames.iter()).all(|(length, frame)| length + 14 == frame.len()));
+    }
+
+    #[test]
+    fn all_flows_have_frames() {
+        for flows in [1, 1000, FRAMES as u32 + 5] {
+            let frames = Frames::new(flows, PacketSizes::Bytes(64));
+            let all: BTreeSet<_> = frames.iter().map(|frame| (&frame[26..30], &frame[34..36])).collect();
+            assert_eq!((all.len(), frames.ends.len()), (flows as usize, FRAMES.max(flows as usize)));
+        }
     }
 
     #[test]

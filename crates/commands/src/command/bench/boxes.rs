@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::{
     BoxProgram, IdleMode, Interconnect, IoMode, Latency, Lookup, Machine, MeasureError, NeighbourLoad,
     PAPER_FUNCTIONS, PacketSizes, PeerDriver, PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults,
-    Table, TestBed,
+    SteeringScope, Table, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -184,8 +184,8 @@ pub(super) struct ChainArguments {
 /// All functions run on one core, and the switch on the other. They only forward; rates are measured where packets leave
 /// the chain. The latency is that of single packets; the function polls if there is only one. `by` states how packets come
 /// into the chain: as the default of their port, or by one of 1,001 entries of the flow table. With `static`, switches with
-/// static tables before, between and after the functions take the place of the steering switch. All chains of one number of
-/// flows, size and number of threads are measured alternately.
+/// static tables before, between and after the functions take the place of the steering switch; they have one thread, and no
+/// idle ports. All chains of one number of flows, size and number of threads are measured alternately.
 ///
 /// `ns` is the processor time of the switch for each packet on its whole way, with receiving and sending it, and `ns a hop` what each
 /// function costs beyond those of the next shorter chain.
@@ -214,6 +214,9 @@ pub(super) struct SteeringArguments {
     /// Numbers of threads that run the switch. Each has the flows that a device with a queue for each thread would give it.
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u8).range(1..=8))]
     switch_threads: Vec<u8>,
+    /// Numbers of ports of the steering switch that have no packets, beside those of the chain.
+    #[arg(long, value_delimiter = ',', default_value = "0", value_parser = clap::value_parser!(u16).range(0..=4000))]
+    idle_ports: Vec<u16>,
     /// Measure this testpmd too
     #[arg(long, value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     testpmd: Option<PathBuf>,
@@ -460,13 +463,21 @@ impl SteeringArguments {
         let common = &self.common;
         let bed = common.bed()?;
         let mut results = Vec::new();
-        let (plan, chains) =
-            (common.plan(), Vec::from_iter(self.chain.iter().map(|chain| usize::from(*chain))));
+        let plan = common.plan();
+        let numbers = |list: &[u16]| list.iter().map(|number| usize::from(*number)).collect::<Vec<_>>();
+        let (chains, idle_ports) = (numbers(&self.chain), numbers(&self.idle_ports));
         for flows in &self.flows {
             for size in &self.size {
                 for threads in &self.switch_threads {
-                    let (load, threads) = ((*flows, *size), usize::from(*threads));
-                    results.extend(bench::steering_rates(&bed, &chains, &Lookup::ALL, load, threads, plan)?);
+                    let scope = SteeringScope {
+                        chains: &chains,
+                        ways: &Lookup::ALL,
+                        idle_ports: &idle_ports,
+                        flows: *flows,
+                        size: *size,
+                        threads: (*threads).into(),
+                    };
+                    results.extend(bench::steering_rates(&bed, &scope, plan)?);
                 }
             }
         }
