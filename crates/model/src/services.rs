@@ -469,6 +469,9 @@ pub struct HopStatus {
     /// together. Absent: no sample yet.
     #[serde(default)]
     pub mean_ns: Option<u64>,
+    /// Packets that wait in the rings of its instances now, those of other chains too.
+    #[serde(default)]
+    pub waiting: u64,
 }
 
 /// Packets of one direction at one place of a chain.

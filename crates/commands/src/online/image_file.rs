@@ -28,6 +28,15 @@ impl Image {
         Ok(Image::File(contents))
     }
 
+    /// Whether a file is an image, and no configuration: it begins as a program does (ELF).
+    pub(crate) fn is_at(path: &Path) -> bool {
+        let mut start = [0; 4];
+        // Other errors are those of reading it as a configuration.
+        let opened =
+            std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()));
+        opened.is_some_and(|mut file| file.read_exact(&mut start).is_ok()) && start == *b"\x7fELF"
+    }
+
     /// Its digest, which tells whether the daemon has it.
     pub(crate) fn digest(&self) -> ImageDigest {
         match self {

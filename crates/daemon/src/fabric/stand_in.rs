@@ -98,6 +98,7 @@ impl StandIn {
                     service: service.clone(),
                     traffic: [HopTraffic::default(); 2],
                     mean_ns: None,
+                    waiting: 0,
                 })
                 .collect(),
             left: [HopTraffic::default(); 2],

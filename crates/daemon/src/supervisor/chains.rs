@@ -1,8 +1,9 @@
 //! Chains: lists of services that packets of a steering switch pass.
 
 use super::claims::Claim;
+use super::destinations::senders;
 use super::operation::Operation;
-use super::services::{note_chain_removed, senders};
+use super::services::note_chain_removed;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
@@ -231,6 +232,7 @@ fn unused(definition: &CreateChain) -> ChainStatus {
         service: service.clone(),
         traffic: [HopTraffic::default(); 2],
         mean_ns: None,
+        waiting: 0,
     };
     ChainStatus {
         chain: definition.clone(),

@@ -65,6 +65,7 @@ mod tests {
             service: "ids".parse().unwrap(),
             traffic: [traffic, HopTraffic::default()],
             mean_ns: None,
+            waiting: 0,
         };
         ChainStatus {
             chain: CreateChain {

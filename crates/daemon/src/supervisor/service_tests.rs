@@ -203,7 +203,8 @@ fn chains_that_services_may_send_to_are_in_use() {
     // Services and chains that need each other come together.
     let edge = "edge".parse().unwrap();
     let [mut first, mut second] = ["first", "second"].map(|name| service(name, 1));
-    first.may_send_to = ["chain:other".parse().unwrap()].into();
+    // A plain name of a port is the port.
+    first.may_send_to = ["chain:other", "wan"].map(|text| text.parse().unwrap()).into();
     second.may_send_to = ["chain:web".parse().unwrap()].into();
     let mut stack = Stack {
         external: vec![ExternalSwitch { name: lan(), ports: Vec::new() }],
@@ -212,12 +213,21 @@ fn chains_that_services_may_send_to_are_in_use() {
         ..Stack::default()
     };
     bed.apply_stack(&edge, stack.clone()).unwrap();
+    let to_port = |name: &str| {
+        let found = bed.show_service(&name.parse().unwrap()).unwrap().may_send_to;
+        found.contains(&"port:wan".parse().unwrap())
+    };
+    assert!(to_port("first"));
     let made = "ids: ids-1; first: first-1; second: second-1; web = first > wan; other = second > wan";
     assert_eq!(ordered(&bed).last().map(String::as_str), Some(made));
     assert!(bed.apply_stack(&edge, stack.clone()).unwrap().changes.is_empty());
     stack.chains.pop();
     assert!(refused(bed.apply_stack(&edge, stack)).contains("no chain other"));
     assert_eq!(ordered(&bed), [""; 0]);
+    let mut plain = service("plain", 1);
+    plain.may_send_to = ["wan", "ids"].map(|text| text.parse().unwrap()).into();
+    let status = bed.create_service(plain).unwrap();
+    assert_eq!(status.may_send_to, ["ids", "port:wan"].map(|text| text.parse().unwrap()).into());
 }
 
 #[test]

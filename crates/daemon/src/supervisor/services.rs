@@ -5,6 +5,7 @@
 
 use super::boxes::{Making, check_box, check_sizes, relied_on};
 use super::claims::Claim;
+use super::destinations::{check_chains_of, find_ports, senders};
 use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -127,28 +128,15 @@ pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
     definition
 }
 
-/// Returns an error if instances may send to a chain that is not there.
-pub(super) fn check_chains_of(
-    request: &CreateService,
-    is_there: impl Fn(&ChainName) -> bool,
-) -> Result<(), ServiceError> {
-    let missing = |destination: &&Destination| match destination {
-        Destination::Chain(name) => !is_there(name),
-        Destination::Service(_) | Destination::Port(_) => false,
-    };
-    match request.may_send_to.iter().find(missing) {
-        Some(missing) => Err(ServiceError::NoDestination(request.switch.clone(), missing.clone())),
-        None => Ok(()),
-    }
-}
-
 impl Supervisor {
     /// Creates a service with its instances. On failure none of them exists.
     pub fn create_service(&self, mut request: CreateService) -> Result<ServiceStatus, OperationError> {
         self.adopt_service(&mut request)?;
         self.refuse_while_draining()?;
         let owner = self.steering_switch(&request.switch)?.definition.owner;
-        let request = completed(request, &owner)?;
+        let mut request = completed(request, &owner)?;
+        let (at, ports) = (self.steering_switch(&request.switch)?, self.port_names(&request.switch)?);
+        find_ports(&mut request, |name| at.steering.service(name).is_some(), |name| ports.contains(name));
         let name = request.name.clone();
         let claims = self.claims_to_make(&request)?;
         self.check_range(&request.instance, request.replicas, request.auto)?;
@@ -228,29 +216,6 @@ impl Supervisor {
         let parameters = range_of(request, 1).map(AddressRange::parameters).unwrap_or_default();
         let known = Known { destinations: &destinations, parameters: &parameters };
         self.check_for(instance, known, &instance.configuration, &instance.files)
-    }
-
-    /// Returns an error if instances may send to a service or a port that their switch does not have. `new`: services that it is
-    /// about to get.
-    pub(super) fn check_destinations(
-        &self,
-        at: &StoredSwitch,
-        request: &CreateService,
-        new: &[ServiceName],
-    ) -> Result<(), OperationError> {
-        let switch = &at.definition.name;
-        let ports = self.port_names(switch)?;
-        let is_there = |destination: &&Destination| match destination {
-            Destination::Service(name) => {
-                *name == request.name || new.contains(name) || at.steering.service(name).is_some()
-            }
-            Destination::Port(name) => ports.contains(name),
-            Destination::Chain(_) => true,
-        };
-        match request.may_send_to.iter().find(|destination| !is_there(destination)) {
-            Some(missing) => Err(ServiceError::NoDestination(switch.clone(), missing.clone()).into()),
-            None => Ok(()),
-        }
     }
 
     /// The names of the ports of a switch.
@@ -595,12 +560,6 @@ pub(super) fn users_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Sub
 fn senders_to(at: &StoredSwitch, name: &ServiceName) -> Vec<ServiceName> {
     let others = senders(at, Destination::Service(name.clone()));
     others.filter(|there| there != name).collect()
-}
-
-/// The services that may send to a destination.
-pub(super) fn senders(at: &StoredSwitch, to: Destination) -> impl Iterator<Item = ServiceName> {
-    let services = at.steering.services.iter().map(|there| &there.definition);
-    services.filter(move |there| there.may_send_to.contains(&to)).map(|there| there.name.clone())
 }
 
 /// Records the event of a removed chain.

@@ -2,9 +2,10 @@
 
 use super::chains::check_chain;
 use super::claims::Claim;
+use super::destinations::{check_chains_of, find_ports};
 use super::diff::diff_box;
 use super::operation::Operation;
-use super::services::{check_chains_of, completed, users_of_service, without_texts};
+use super::services::{completed, users_of_service, without_texts};
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
 use super::steering_step::{SteeringPlan, SteeringStep};
@@ -12,8 +13,9 @@ use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    AddressRange, ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner,
-    ReplicaRange, ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
+    AddressRange, Attachment, ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner,
+    PortName, ReplicaRange, ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName,
+    Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
@@ -95,8 +97,17 @@ impl Supervisor {
     ) -> Result<SteeringPlan, OperationError> {
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let mut steering = SteeringPlan::default();
-        let services = complete_services(stack, switches)?;
-        for wanted in &services {
+        let mut services = complete_services(stack, switches)?;
+        for wanted in &mut services {
+            let switch = wanted.switch.clone();
+            let ports = self.ports_with_stack(stack, &switch);
+            let at = switches.iter().find(|stored| stored.definition.name == switch);
+            let is_service = |name: &ServiceName| {
+                let mut new = stack.services.iter().filter(|other| other.switch == switch);
+                new.any(|other| other.name == *name)
+                    || at.is_some_and(|at| at.steering.service(name).is_some())
+            };
+            find_ports(wanted, is_service, |name| ports.contains(name));
             let others = switches.iter().filter(|stored| stored.definition.name == wanted.switch);
             let others =
                 others.flat_map(|stored| &stored.steering.chains).filter(|chain| !ours(&chain.stack));
@@ -105,6 +116,7 @@ impl Supervisor {
                 chains.chain(others.map(|chain| &chain.definition)).map(|chain| &chain.name).collect();
             check_chains_of(wanted, |name| chains.contains(name))?;
         }
+        let services = services;
         let there: Vec<&StoredService> =
             switches.iter().flat_map(|stored| &stored.steering.services).collect();
         let is_wanted = |found: &StoredService| {
@@ -148,6 +160,23 @@ impl Supervisor {
             steering.last.push(SteeringStep::RemoveServices(gone));
         }
         Ok(steering)
+    }
+
+    /// The names of the ports of a switch, and of those that a stack gives it.
+    fn ports_with_stack(&self, stack: &Stack, switch: &SwitchName) -> BTreeSet<PortName> {
+        // A switch that is not there has none.
+        let mut ports = self.port_names(switch).unwrap_or_default();
+        let own = stack.switches.iter().filter(|own| own.name == *switch).flat_map(|own| &own.ports);
+        let external = stack.external.iter().filter(|used| used.name == *switch).flat_map(|used| &used.ports);
+        ports.extend(own.chain(external).map(|port| port.name.clone()));
+        for wanted in &stack.boxes {
+            let numbers = (0..).zip(&wanted.ports);
+            let here = numbers.filter(|(_, port)| port.attach == Attachment::Switch(switch.clone()));
+            ports.extend(
+                here.filter_map(|(number, _): (u8, _)| format!("{}.{number}", wanted.name).parse().ok()),
+            );
+        }
+        ports
     }
 
     fn plan_chains(

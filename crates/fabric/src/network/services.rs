@@ -286,7 +286,7 @@ impl Network {
         let instances =
             |service: &ServiceDefinition| (service.name.clone(), instances(record, &all, service, &waiting));
         let services = record.definition.services.iter().map(instances).collect();
-        let chains = record.definition.chains.iter().map(|chain| chain_status(record, &all, chain));
+        let chains = record.definition.chains.iter().map(|chain| chain_status(record, &all, chain, &waiting));
         Ok(SteeringReply { services, chains: chains.collect() })
     }
 }
@@ -348,7 +348,12 @@ fn traffic(counters: HopCounters) -> HopTraffic {
     HopTraffic { packets: counters.packets, bytes: counters.bytes, lost: counters.lost }
 }
 
-fn chain_status(record: &ServiceRecord, all: &[&Steering], chain: &CreateChain) -> ChainStatus {
+fn chain_status(
+    record: &ServiceRecord,
+    all: &[&Steering],
+    chain: &CreateChain,
+    waiting: &BTreeMap<BoxName, u64>,
+) -> ChainStatus {
     let number = record.chains.get(&chain.name);
     let of_shards = all.iter().filter_map(|steering| steering.chains().counters(number?));
     let counters = of_shards.reduce(|mut sum, counters| {
@@ -356,10 +361,16 @@ fn chain_status(record: &ServiceRecord, all: &[&Steering], chain: &CreateChain) 
         sum
     });
     let counters = counters.unwrap_or_default();
+    let waiting_at = |service: &ServiceName| {
+        let mut services = record.definition.services.iter();
+        let instances = services.find(|found| found.name == *service).map(|found| &found.instances);
+        instances.into_iter().flatten().filter_map(|instance| waiting.get(&instance.name)).sum()
+    };
     let hop = |(at, service): (usize, &ServiceName)| HopStatus {
         service: service.clone(),
         traffic: counters.hops.get(at).copied().unwrap_or_default().map(traffic),
         mean_ns: counters.times.get(at).copied().flatten(),
+        waiting: waiting_at(service),
     };
     ChainStatus {
         chain: chain.clone(),

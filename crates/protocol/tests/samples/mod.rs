@@ -283,6 +283,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
                     service: "ids".parse().expect("a name"),
                     traffic: [HopTraffic { packets: 9, bytes: 600, lost: 1 }, HopTraffic::default()],
                     mean_ns: Some(700),
+                    waiting: 0,
                 }],
                 left: [HopTraffic::default(), HopTraffic { packets: 2, bytes: 128, lost: 0 }],
             }],

@@ -51,7 +51,7 @@ enum ChainCommand {
     /// List chains.
     #[command(visible_alias = "list", after_help = "Example: clickbox chain ls")]
     Ls(Listing),
-    /// Show the hops of a chain: rate, loss and time.
+    /// Show the hops of a chain: rate, loss, queueing and time.
     #[command(after_help = "Example: clickbox chain show web")]
     Show(Named),
 }
@@ -191,6 +191,7 @@ pub(super) const HOPS: &[Column] = &[
     Column::number("LOST/S"),
     Column::number("PACKETS"),
     Column::number("LOST"),
+    Column::number("WAITING"),
     Column::number("TIME"),
 ];
 
@@ -325,7 +326,7 @@ pub(super) fn hop_rows(detail: &ChainDetail) -> Vec<Vec<String>> {
 fn hop_row(hop: &HopStatus, way: usize, rates: Option<HopRates>) -> Vec<String> {
     let rate = |figure: fn(HopRates) -> f64| rates.map_or("-".into(), |rates| online::rate(figure(rates)));
     let HopTraffic { packets, lost, .. } = hop.traffic[way];
-    // It is measured over both directions.
+    // Both are measured over both directions.
     let mean_ns = hop.mean_ns.filter(|_| packets > 0);
     vec![
         hop.service.to_string(),
@@ -335,6 +336,7 @@ fn hop_row(hop: &HopStatus, way: usize, rates: Option<HopRates>) -> Vec<String> 
         rate(|rates| rates.lost),
         grouped(packets),
         grouped(lost),
+        grouped(hop.waiting),
         mean_ns.map_or("-".into(), time),
     ]
 }
@@ -377,7 +379,7 @@ mod tests {
             "name": "web", "switch": "lan", "services": ["fw", "ids"], "from": "uplink", "to": "wan0",
             "both_ways": true,
             "hops": [
-                { "service": "fw", "mean_ns": 740, "traffic": [
+                { "service": "fw", "mean_ns": 740, "waiting": 1200, "traffic": [
                     { "packets": 2000, "bytes": 1, "lost": 3 }, { "packets": 0, "bytes": 0, "lost": 0 }
                 ] },
                 { "service": "ids", "traffic": [
@@ -399,10 +401,10 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "fw forward 1.00M 500M 0 2,000 3 740 ns",
-                "ids forward 1.00M 500M 9 1,997 0 -",
-                "ids reverse 2 16 0 8 1 -",
-                "fw reverse 1 8 0 0 0 -",
+                "fw forward 1.00M 500M 0 2,000 3 1,200 740 ns",
+                "ids forward 1.00M 500M 9 1,997 0 0 -",
+                "ids reverse 2 16 0 8 1 0 -",
+                "fw reverse 1 8 0 0 0 1,200 -",
             ]
         );
         assert_eq!(row(&detail()), ["web", "lan", "fw ids", "uplink", "wan0", "both", "2,004", "4"]);

@@ -70,7 +70,8 @@ enum ServiceCommand {
 struct Create {
     /// Name of the service.
     name: ServiceName,
-    /// Configuration file, or `-` for standard input. Without it, the image's own configuration.
+    /// Configuration file, or `-` for standard input. Without it, the image's own configuration. If the file is an image, it
+    /// stands for --image.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present_any = ["image", "container"])]
     configuration: Option<String>,
     /// Image that the instances run in place of the built-in one: a file, or the digest of an image that another box runs.
@@ -101,8 +102,8 @@ struct Create {
     /// Ports through which the packets of chains pass: in=PORT, or in=PORT,out=PORT for a service with two sides.
     #[arg(long, value_name = "FACES", default_value_t)]
     faces: Faces,
-    /// What the instances may send packets to beside the next service of a chain: a service, port:NAME, or chain:NAME. May be
-    /// repeated.
+    /// What the instances may send packets to beside the next service of a chain: a service, port:NAME, or chain:NAME. A plain
+    /// name that is no service may be that of a port. May be repeated.
     #[arg(long, value_name = "DESTINATION", value_delimiter = ',', add = ArgValueCompleter::new(online::destinations))]
     may_send_to: Vec<Destination>,
     /// Addresses and ports that the service translates to, as ADDRESS:FIRST-LAST, or ADDRESS for all ports. They are divided
@@ -307,11 +308,15 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         return create_for_functions(create);
     }
     let files = create.options.files();
-    let bundle = match &create.configuration {
+    let (mut configuration, mut image) = (create.configuration.as_ref(), create.image.as_ref());
+    if image.is_none() && configuration.is_some_and(|path| Image::is_at(Path::new(path))) {
+        std::mem::swap(&mut configuration, &mut image);
+    }
+    let bundle = match configuration {
         Some(path) => ConfigBundle::read(path, Path::new(""), &files)?,
         None => ConfigBundle::of_image(create.name.as_str(), &files)?,
     };
-    let image = create.image.as_ref().map(|text| Image::read(text, Path::new(""))).transpose()?;
+    let image = image.map(|text| Image::read(text, Path::new(""))).transpose()?;
     let client = create.daemon.client()?;
     // The daemon gives instances their names.
     let instance = bundle.create(create.name.as_str().parse().map_err(CommandError::UserName)?);
