@@ -43,6 +43,15 @@ pub enum MeasureError {
     Engine(Box<crate::engine::ComparisonError>),
     /// The temporary folder can't be created.
     Folder(std::io::Error),
+    /// A network namespace can't be made or used.
+    Namespace(std::io::Error),
+    /// A network interface can't be used.
+    Interface {
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        error: std::io::Error,
+    },
     /// A daemon can't be started.
     Daemon(std::io::Error),
     /// A command has failed.
@@ -95,6 +104,10 @@ impl fmt::Display for MeasureError {
             Self::NoPort(port) => write!(f, "the box has no free port {port}"),
             Self::Engine(_) => f.write_str("the engine can't be measured"),
             Self::Folder(_) => f.write_str("can't create a temporary folder"),
+            Self::Namespace(_) => {
+                f.write_str("can't make a network namespace, which takes root's privileges")
+            }
+            Self::Interface { name, .. } => write!(f, "the interface {name} can't be used"),
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
             Self::Client(_) => f.write_str("a request to the daemon failed"),
             Self::Missing { expected, found } => {
@@ -126,7 +139,11 @@ impl std::error::Error for MeasureError {
             Self::Control(error) => Some(error),
             Self::Port(error) => Some(error),
             Self::Engine(error) => Some(error.as_ref()),
-            Self::Daemon(error) | Self::Folder(error) | Self::Peer { error, .. } => Some(error),
+            Self::Daemon(error)
+            | Self::Folder(error)
+            | Self::Namespace(error)
+            | Self::Interface { error, .. }
+            | Self::Peer { error, .. } => Some(error),
             Self::Client(error) => Some(error.as_ref()),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::planes::Rebuild;
 use crate::{
-    Boot, Chain, Create, Density, Io, Latency, LatencyRow, Memory, OwnCores, PeerDriver, PeerRate, PeerRole,
-    PortRate, RuleGap, RuleWrites, State, StateRow, SteeringRate, SteeringResults, Times, Transaction,
+    Boot, Chain, Create, Density, InterfaceDriver, InterfaceRate, Io, Latency, LatencyRow, Memory, OwnCores,
+    PeerDriver, PeerRate, PeerRole, PortRate, RuleGap, RuleWrites, State, StateRow, SteeringRate,
+    SteeringResults, Times, Transaction,
 };
 use serde::Serialize;
 
@@ -153,6 +154,29 @@ impl Table for Chain {
         format!(
             "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
             self.length, self.size, self.ring, self.mpps, self.gbps
+        )
+    }
+}
+
+impl Table for InterfaceRate {
+    fn head() -> String {
+        format!(
+            "{:<11} {:>8} {:>8} {:>12} {:>10} {:>8} {:>6}",
+            "driver", "Mp/s", "best", "ns a frame", "OVS Mp/s", "best", "ratio"
+        )
+    }
+
+    fn lines(&self) -> String {
+        let driver = match self.driver {
+            InterfaceDriver::AfXdp => "af_xdp",
+            InterfaceDriver::AfPacket => "af_packet",
+        };
+        let Self { mpps, best_mpps, nanoseconds, ovs_mpps, best_ovs_mpps, .. } = self;
+        let number = |number: &Option<f64>| number.map_or("-".to_string(), |number| format!("{number:.3}"));
+        let (ovs, best_ovs) = (number(ovs_mpps), number(best_ovs_mpps));
+        let ratio = number(&ovs_mpps.map(|ovs| mpps / ovs));
+        format!(
+            "{driver:<11} {mpps:>8.3} {best_mpps:>8.3} {nanoseconds:>12.0} {ovs:>10} {best_ovs:>8} {ratio:>6}\n"
         )
     }
 }

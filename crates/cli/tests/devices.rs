@@ -367,3 +367,20 @@ fn interfaces_without_xdp_are_used_through_packet_sockets() {
     let second = "two: another FromDevice receives from this interface, and XDP sockets have one receiver";
     assert!(found.contains(second), "{found}");
 }
+
+/// The figures of the benchmark depend on the machine: all of them must be there, and frames must pass.
+#[test]
+fn a_switch_between_interfaces_is_measured() {
+    let found = with_xdp("$CLICKBOX bench interfaces --driver af_xdp,af_packet --runs 1 --time 20 --json");
+    let Some(found) = found else { return };
+    let report: serde_json::Value =
+        serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found}"));
+    for (row, driver) in ["af_xdp", "af_packet"].into_iter().enumerate() {
+        let row = &report["rows"][row];
+        assert_eq!(row["driver"], driver);
+        for field in ["mpps", "best_mpps", "nanoseconds"] {
+            assert!(row[field].as_f64().is_some_and(|figure| figure > 0.0), "{field}: {report}");
+        }
+        assert!(row["ovs_mpps"].is_null() && row["best_ovs_mpps"].is_null(), "{report}");
+    }
+}

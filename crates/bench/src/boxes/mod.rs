@@ -28,7 +28,10 @@ pub use density::{Density, density};
 pub use io::{Io, IoMode, io};
 pub use latency::{IdleMode, Latency, LatencyRow, NeighbourLoad, latency};
 pub use memory::{Memory, RingMemory, TableMemory, memory};
-pub use peers::{PeerDriver, PeerRate, PeerRole, PortRate, ovs_rate, port_rates, testpmd_rate};
+pub use peers::{
+    InterfaceDriver, InterfaceRate, PeerDriver, PeerRate, PeerRole, PortRate, interface_rates, ovs_rate,
+    port_rates, testpmd_rate,
+};
 pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
 pub use steering::{

@@ -224,13 +224,18 @@ impl Drop for TestBed {
     }
 }
 
-/// The cores that a thread may use.
+/// The cores that this thread may use.
+pub(crate) fn allowed_cores() -> Vec<usize> {
+    sched_getaffinity(None).as_ref().map(allowed).unwrap_or_default()
+}
+
+/// The cores of a set.
 fn allowed(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
 /// Pins this thread to one core. If that is not permitted, the figures are noisier but still valid.
-fn pin(core: Option<&usize>) {
+pub(crate) fn pin(core: Option<&usize>) {
     if let Some(core) = core {
         let mut set = CpuSet::new();
         set.set(*core);

@@ -1,11 +1,13 @@
-//! Peers: DPDK's testpmd, and Open vSwitch with DPDK. They move packets through chains of processes that memif connects, and are
-//! at the other end of ports.
+//! Peers: DPDK's testpmd, and Open vSwitch. They move packets through chains of processes that memif connects, are at the other
+//! end of ports, or are measured in place of the switch.
 
+mod interfaces;
 mod ovs;
 mod ports;
 mod process;
 mod testpmd;
 
+pub use interfaces::{InterfaceDriver, InterfaceRate, interface_rates};
 pub use ovs::ovs_rate;
 pub use ports::{PeerDriver, PeerRole, PortRate, port_rates};
 pub use testpmd::testpmd_rate;

@@ -1,5 +1,6 @@
-//! Open vSwitch with DPDK as a peer: its bridge stands where the steering switch does, and testpmd's processes are the functions.
+//! Open vSwitch as a peer.
 //!
+//! With DPDK, its bridge stands where the steering switch does, and testpmd's processes are the functions.
 //! The bridge has flow entries for ports alone, and the source repeats one frame: its cache of flows has one entry for each
 //! port. This is the least work that a packet can cause. The source sends all that the switch takes: what a function's ring has
 //! no room for is dropped, which takes the switch time too.
@@ -22,7 +23,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Seconds that a command waits for the switch. Opening the first port takes two.
 const COMMAND_SECONDS: u32 = 30;
 
-/// The bridge.
+/// The bridge. It has only the flow entries that it is given.
 const BRIDGE: &str = "br0";
 
 /// The port of the source. The first function's input is the port after that of the sink, then comes its output.
@@ -33,14 +34,20 @@ const SINK: usize = 2;
 const QUEUES: usize = 2;
 
 /// A running switch, with its sockets and its database in a folder. Processes end before the folder goes.
-struct Switch<'a> {
+pub(super) struct Switch<'a> {
     folder: &'a Path,
-    _processes: [Process; 2],
+    _server: Process,
+    switch: Process,
 }
 
 impl<'a> Switch<'a> {
-    /// Starts a switch whose packets one core processes.
-    fn start(program: &Path, folder: &'a Path, core: usize) -> Result<Self, MeasureError> {
+    /// Starts a switch whose packets one core processes, with these settings.
+    pub(super) fn start(
+        program: &Path,
+        folder: &'a Path,
+        core: usize,
+        settings: &[String],
+    ) -> Result<Self, MeasureError> {
         let database = "unix:database.sock";
         output("ovsdb-tool", of_switch(folder, Command::new("ovsdb-tool").args(["create", "conf.db"])))?;
         let mut server = Command::new("ovsdb-server");
@@ -49,33 +56,40 @@ impl<'a> Switch<'a> {
             Process::start("ovsdb-server", of_switch(folder, &mut server), folder, "database.log")?;
         let is_there = || folder.join("database.sock").exists();
         server.until("ovsdb-server to start", START_TIMEOUT, |_| is_there().then_some(()))?;
-        let extra =
-            format!("--legacy-mem --no-huge -m 1024 --no-pci --file-prefix clickbox-{}", std::process::id());
-        control(
-            folder,
-            &[
-                "--no-wait".to_string(),
-                "set".to_string(),
-                "Open_vSwitch".to_string(),
-                ".".to_string(),
-                "other_config:dpdk-init=true".to_string(),
-                format!("other_config:pmd-cpu-mask={:#x}", 1u64 << core),
-                format!("other_config:dpdk-extra=\"{extra}\""),
-            ],
-        )?;
+        let words = format!("--no-wait set Open_vSwitch . other_config:pmd-cpu-mask={:#x}", 1u64 << core);
+        let words: Vec<String> = words.split(' ').map(str::to_string).chain(settings.to_vec()).collect();
+        control(folder, &words)?;
         let mut switch = Command::new(program);
         switch.args([database, "--no-chdir", "--pidfile=switch.pid"]);
         let mut switch =
             Process::start("ovs-vswitchd", of_switch(folder, &mut switch), folder, "switch.log")?;
         let is_there = || folder.join("switch.pid").exists();
         switch.until("ovs-vswitchd to start", START_TIMEOUT, |_| is_there().then_some(()))?;
-        Ok(Self { folder, _processes: [server, switch] })
+        Ok(Self { folder, _server: server, switch })
+    }
+
+    /// Stops its processing of packets, or continues it.
+    pub(super) fn set_paused(&self, is_paused: bool) -> Result<(), MeasureError> {
+        self.switch.set_paused(is_paused)
+    }
+
+    /// Creates the bridge with two network interfaces, which are used through XDP sockets. What comes in by the first one leaves
+    /// by the second one.
+    pub(super) fn connect_interfaces(&self, interfaces: [&str; 2]) -> Result<(), MeasureError> {
+        let mut words = new_bridge();
+        for (number, name) in (1..).zip(interfaces) {
+            _ = write!(
+                words,
+                " -- add-port {BRIDGE} {name} -- set Interface {name} type=afxdp ofport_request={number} options:xdp-mode=native"
+            );
+        }
+        control(self.folder, &words.split(' ').map(str::to_string).collect::<Vec<_>>())?;
+        self.open_flow(&["add-flow", &self.management(), "in_port=1,actions=output:2"]).map(drop)
     }
 
     /// Creates the bridge with a source, a sink, and two ports for each function.
     fn add_ports(&self, chain: usize, size: u16) -> Result<(), MeasureError> {
-        let mut words =
-            format!("add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure");
+        let mut words = new_bridge();
         let mut add = |number: usize, options: &str, device: &str| {
             _ = write!(
                 words,
@@ -125,6 +139,11 @@ impl<'a> Switch<'a> {
     }
 }
 
+/// The words that create the bridge.
+fn new_bridge() -> String {
+    format!("add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure")
+}
+
 /// Runs a command in the folder of a switch, and with its folders in place of the system's.
 fn of_switch<'a>(folder: &Path, command: &'a mut Command) -> &'a mut Command {
     for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
@@ -170,7 +189,11 @@ pub fn ovs_rate(
     let folder = folder.path();
     let (near, far) = bed.cores();
     bed.on_all_cores(|| {
-        let switch = Switch::start(program, folder, near)?;
+        let extra =
+            format!("--legacy-mem --no-huge -m 1024 --no-pci --file-prefix clickbox-{}", std::process::id());
+        let settings =
+            ["other_config:dpdk-init=true".to_string(), format!("other_config:dpdk-extra=\"{extra}\"")];
+        let switch = Switch::start(program, folder, near, &settings)?;
         switch.add_ports(chain, size)?;
         switch.add_flows(chain)?;
         let functions = Testpmd { program: testpmd, folder, mode: "io", queues: QUEUES };

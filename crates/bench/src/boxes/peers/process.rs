@@ -1,6 +1,7 @@
 //! A process of a peer.
 
 use crate::error::MeasureError;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,6 +62,13 @@ impl Process {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
+    }
+
+    /// Stops its threads, or continues them.
+    pub(super) fn set_paused(&self, is_paused: bool) -> Result<(), MeasureError> {
+        let signal = if is_paused { Signal::STOP } else { Signal::CONT };
+        let sent = kill_process(Pid::from_child(&self.child), signal);
+        sent.map_err(|error| MeasureError::Peer { name: self.name, error: error.into() })
     }
 }
 

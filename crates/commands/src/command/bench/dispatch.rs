@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, kills, lookups, outage, owners, rebuild};
+use super::{engine, interfaces, kills, lookups, outage, owners, rebuild};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
 enum Benchmark {
     Engine(engine::Arguments),
     FlowTable(lookups::Arguments),
+    Interfaces(interfaces::Arguments),
     Kills(kills::Arguments),
     Outage(outage::Arguments),
     Owners(owners::Arguments),
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.benchmark {
         Benchmark::Engine(engine) => engine.measure()?,
         Benchmark::FlowTable(lookups) => lookups.measure()?,
+        Benchmark::Interfaces(interfaces) => interfaces.measure()?,
         Benchmark::Kills(kills) => kills.measure()?,
         Benchmark::Outage(outage) => outage.measure()?,
         Benchmark::Owners(owners) => owners.measure()?,

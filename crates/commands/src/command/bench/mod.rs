@@ -4,6 +4,7 @@ mod boxes;
 mod dispatch;
 mod engine;
 mod error;
+mod interfaces;
 mod kills;
 mod lookups;
 mod outage;
