@@ -38,6 +38,11 @@ pub(crate) fn rounded<S: Serializer>(number: &f64, serializer: S) -> Result<S::O
     serializer.serialize_f64((number * 1e3).round() / 1e3)
 }
 
+/// The same for a figure that may be missing.
+pub(crate) fn rounded_if_any<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| (number * 1e3).round() / 1e3).serialize(serializer)
+}
+
 pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

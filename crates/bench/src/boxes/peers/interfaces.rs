@@ -10,7 +10,7 @@ use super::process::{START_TIMEOUT, output};
 use crate::boxes::test_bed::{allowed_cores, pin};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
-use crate::statistics::{median, rounded};
+use crate::statistics::{median, rounded, rounded_if_any};
 use crate::temporary_folder::TemporaryFolder;
 use rustix::thread::UnshareFlags;
 use serde::Serialize;
@@ -73,10 +73,10 @@ pub struct InterfaceRate {
     #[serde(serialize_with = "rounded")]
     pub nanoseconds: f64,
     /// The rate of Open vSwitch with XDP sockets: the median.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "rounded_if_any", skip_serializing_if = "Option::is_none")]
     pub ovs_mpps: Option<f64>,
     /// The most of all of its runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "rounded_if_any", skip_serializing_if = "Option::is_none")]
     pub best_ovs_mpps: Option<f64>,
 }
 
