@@ -477,6 +477,41 @@ fn the_load_generator_measures_what_comes_back() {
     assert!(output.status.code() == Some(2) && text.contains("may not send to port:sink.0"), "{text}");
 }
 
+/// Functions in C and Python give flows another chain: they see no more packets of these.
+#[test]
+fn functions_give_flows_another_chain() {
+    let daemon = Daemon::start("director");
+    add_boxes(&daemon);
+    let scrub = daemon.file("scrub.click", "FromDevice(0) -> got :: Counter -> ToNext;");
+    daemon.check(&["service", "create", "scrub", &scrub, "--sandbox", "process", "--ring", "2048"], 0, &[]);
+    let chain = |words: &str| {
+        let words = format!("chain create {words} --switch lan --to sink.0");
+        daemon.check(&words.split(' ').collect::<Vec<_>>(), 0, &[]);
+    };
+    chain("scrubbed scrub");
+    daemon.check(&["service", "create", "nf", "--container", "--may-send-to", "chain:scrubbed"], 0, &[]);
+    chain("web nf --from lan.source.0");
+    let text = "import clickbox_function as c\n\
+                c.main(packet=lambda box, _: c.with_flow(box.destination('chain:scrubbed')))";
+    let mut in_python = Command::new("python3");
+    in_python.args(["-B", &daemon.file("director.py", text)]).env("PYTHONPATH", PYTHON_SDK);
+    let mut in_c = Command::new(built().join("scan"));
+    in_c.env("PATTERNS", daemon.file("patterns", "Random")).env("MATCHES", "chain:scrubbed");
+    for (round, command) in (1..).zip([&mut in_c, &mut in_python]) {
+        let function = Function::start(&daemon, command, "nf");
+        pass(&daemon, 1000);
+        let seen = port(&daemon, "nf-1.0").1;
+        pass(&daemon, 1000);
+        assert_eq!((port(&daemon, "nf-1.0").1, count(&daemon, "scrub-1/got.count")), (seen, 2000 * round));
+        function.kill();
+        wait("the switch knows", || ups(&daemon, "nf") == 0);
+        // It ends with the chain.
+        daemon.check(&["chain", "rm", "--force", "scrubbed"], 0, &[]);
+        chain("scrubbed scrub");
+    }
+    daemon.check(&["account"], 0, &[]);
+}
+
 /// A project in C is made, built and tested; its test can fail.
 #[test]
 fn a_project_in_c_passes_its_test() {

@@ -1,8 +1,9 @@
 /* scan.c: searches the payloads of TCP and UDP packets for patterns, all in one pass (Aho and Corasick, 1975).
  *
  * The patterns are in the file $PATTERNS, one a line. A packet with a match goes to the destination $MATCHES, such as
- * `quarantine` or `port:tap0`, which the service needs the right to send to. Without it, the packet is dropped. A pattern that
- * is divided between two packets is not found.
+ * `quarantine` or `port:tap0`, which the service needs the right to send to. Without it, the packet is dropped. If $MATCHES is a
+ * chain, such as `chain:scrubbed`, the later packets of the flow take it too, without being searched. A pattern that is divided
+ * between two packets is not found.
  */
 #include "clickbox.h"
 
@@ -96,6 +97,9 @@ static int start(struct clickbox *box, void *state)
         fprintf(stderr, "the service may not send to %s: create it with --may-send-to\n", destination);
         return 2;
     }
+    clickbox_answer with_flow = clickbox_with_flow(scanner->answer);
+    if (with_flow != CLICKBOX_NOWHERE)
+        scanner->answer = with_flow;
     return 0;
 }
 

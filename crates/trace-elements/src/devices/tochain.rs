@@ -10,10 +10,14 @@ use super::steered::Steered;
 /// They enter it at its begin, in the direction in which they pass their own chain. With FLOW, the later packets of their flows
 /// take the chain too, in both directions and without coming here: the switch remembers each flow until it has no packets for two
 /// minutes, the chain is removed, or a function gives it another chain. So a function can direct flows, as OpenNetVM's flow director
-/// does, and needs to see only their first packets. The chains of this box are no exception: a function gives back a flow that came
-/// from another chain by sending it there.
+/// does, and needs to see only their first packets. A function gives a flow back by sending it to the chain from which it came.
 ///
 /// The service of this box must be allowed to send to the chain: `clickbox service create --may-send-to chain:NAME`.
+///
+/// A flow behind a service that translates addresses is another one than where it enters: of such a flow, and of packets whose
+/// addresses the box has changed, only the packets themselves go there. A packet does not come back to the instance that sends it:
+/// one that enters a chain which begins there is dropped as `same_port`. If the chain is removed, packets go on as with ToNext, and
+/// are counted as overruled.
 /// ```click
 /// // Suspicious flows are scrubbed from now on.
 /// InfiniteSource(LIMIT 4) -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 53)
@@ -25,11 +29,6 @@ use super::steered::Steered;
 /// suspicious.count = 2
 /// passed.count = 2
 /// ```
-/// A flow behind a service that translates addresses is another one than where it enters: of such a flow, and of packets whose
-/// addresses the box has changed, only the packets themselves go there.
-///
-/// A packet does not come back to the instance that sends it: one that enters a chain which begins there is dropped as `same_port`. If
-/// the chain is removed, packets go on as with ToNext, and are counted as overruled.
 #[derive(Args)]
 #[element(
     name = "ToChain",
