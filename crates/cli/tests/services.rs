@@ -109,6 +109,9 @@ fn a_user_chains_services() {
     daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
+    // A program is an image, and no configuration. This one is none that runs.
+    let image = file("scrub.image", "\x7fELF");
+    daemon.check(&["service", "create", "scrub", &image], 5, &["the image can't be used"]);
     // A function gives flows another chain.
     let into_chain = IDS.replace("ToService(quarantine)", "ToChain(jailed, FLOW true)");
     let path = file("director.click", &into_chain);
