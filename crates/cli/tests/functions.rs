@@ -482,15 +482,12 @@ fn the_load_generator_measures_what_comes_back() {
 fn functions_give_flows_another_chain() {
     let daemon = Daemon::start("director");
     add_boxes(&daemon);
+    let run = |words: &str| daemon.check(&words.split(' ').collect::<Vec<_>>(), 0, &[]);
     let scrub = daemon.file("scrub.click", "FromDevice(0) -> got :: Counter -> ToNext;");
-    daemon.check(&["service", "create", "scrub", &scrub, "--sandbox", "process", "--ring", "2048"], 0, &[]);
-    let chain = |words: &str| {
-        let words = format!("chain create {words} --switch lan --to sink.0");
-        daemon.check(&words.split(' ').collect::<Vec<_>>(), 0, &[]);
-    };
-    chain("scrubbed scrub");
-    daemon.check(&["service", "create", "nf", "--container", "--may-send-to", "chain:scrubbed"], 0, &[]);
-    chain("web nf --from lan.source.0");
+    run(&format!("service create scrub {scrub} --sandbox process --ring 2048"));
+    run("chain create scrubbed scrub --switch lan --to sink.0");
+    run("service create nf --container --may-send-to chain:scrubbed");
+    run("chain create web nf --from lan.source.0 --to sink.0");
     let text = "import clickbox_function as c\n\
                 c.main(packet=lambda box, _: c.with_flow(box.destination('chain:scrubbed')))";
     let mut in_python = Command::new("python3");
@@ -505,9 +502,8 @@ fn functions_give_flows_another_chain() {
         assert_eq!((port(&daemon, "nf-1.0").1, count(&daemon, "scrub-1/got.count")), (seen, 2000 * round));
         function.kill();
         wait("the switch knows", || ups(&daemon, "nf") == 0);
-        // It ends with the chain.
-        daemon.check(&["chain", "rm", "--force", "scrubbed"], 0, &[]);
-        chain("scrubbed scrub");
+        run("chain rm --force scrubbed");
+        run("chain create scrubbed scrub --switch lan --to sink.0");
     }
     daemon.check(&["account"], 0, &[]);
 }
