@@ -67,6 +67,8 @@ struct Expansion<'c, 'o> {
 
 impl Expansion<'_, '_> {
     async fn outermost(&mut self, outermost: Compound, environment: &Rc<Environment>) {
+        // A list that grows is moved, which takes long.
+        self.flat.reserve(outermost.parts.len());
         // Anonymous elements get their numbers in order of expansion, so that names inside an earlier compound count as
         // taken.
         for part in &outermost.parts {
@@ -219,6 +221,7 @@ impl Expansion<'_, '_> {
             self.stop(index, "too many elements or connections after compound elements are expanded");
             return;
         }
+        self.flat.reserve(compound.parts.len());
         // The new index of each part; `None` if its name is taken.
         let mut map: Vec<Option<usize>> = Vec::with_capacity(compound.parts.len());
         let input = self.flat.len();
@@ -299,11 +302,15 @@ impl Expansion<'_, '_> {
             self.compilation.diagnostics.push(diagnostic);
             self.compilation.diagnostics.set_partial();
         }
-        steps::free_map(core::mem::take(&mut self.names), NAMES_A_STEP).await;
+        // Names are freed while others are allocated. The C library sorts all memory that was freed at the next allocation, which would
+        // take long.
+        let mut names = core::mem::take(&mut self.names);
+        self.compilation.graph.elements.reserve(self.flat.len());
         let mut numbers = Vec::with_capacity(self.flat.len());
         let flat = core::mem::take(&mut self.flat);
         for element in flat {
             pause().await;
+            names.pop_first();
             numbers.push(self.compilation.graph.elements.len());
             if element.kind == FlatKind::Element
                 && let Class::Primitive(class) = self.compilation.classes.get(element.class)
@@ -323,6 +330,8 @@ impl Expansion<'_, '_> {
                 });
             }
         }
+        steps::free_map(names, NAMES_A_STEP).await;
+        self.compilation.graph.connections.reserve(links.len());
         for link in links {
             pause().await;
             let location = self.compilation.location(link.span);

@@ -32,6 +32,8 @@ pub struct ElementState {
     outputs: u32,
     /// Whether each output fills batches of its own, so that a batch can be scattered over all of them at once.
     scatters: bool,
+    /// Whether it has counted packets by fate, or by the reason for which it dropped them.
+    has_counts: Cell<bool>,
     /// The element's index.
     pub index: usize,
     details: Box<ElementDetails>,
@@ -97,6 +99,7 @@ impl ElementState {
                 .all(|port| !gathers_apart(port) && (0..port).all(|other| group(other) != group(port)));
         ElementState {
             scatters,
+            has_counts: Cell::new(false),
             groups: groups.into(),
             gatherings: gatherings.into(),
             first_connection: first_connection as u32,
@@ -133,6 +136,26 @@ impl ElementState {
     #[inline]
     pub fn scatters(&self) -> bool {
         self.scatters
+    }
+
+    /// Counts packets that the element dropped, under a reason.
+    #[inline]
+    pub fn count_drops(&self, reason: Reason, count: u64) {
+        self.has_counts.set(true);
+        self.drops.add(self.class, reason, count);
+    }
+
+    /// Counts packets under a fate.
+    #[inline]
+    pub fn count_fate(&self, fate: Fate, count: u64) {
+        self.has_counts.set(true);
+        self.fates.add(self.class, fate, count);
+    }
+
+    /// Whether it may have counted packets by fate or reason. It takes less time to ask than to read the counters.
+    #[inline]
+    pub fn has_counts(&self) -> bool {
+        self.has_counts.get()
     }
 
     /// The number of connected outputs.
@@ -196,17 +219,5 @@ impl ElementDetails {
             None => arguments.push([keyword, value].join(" ")),
         }
         self.record_config(&arguments.join(", "));
-    }
-
-    /// Counts packets that the element dropped, under a reason.
-    #[inline]
-    pub fn count_drops(&self, reason: Reason, count: u64) {
-        self.drops.add(self.class, reason, count);
-    }
-
-    /// Counts packets under a fate.
-    #[inline]
-    pub fn count_fate(&self, fate: Fate, count: u64) {
-        self.fates.add(self.class, fate, count);
     }
 }

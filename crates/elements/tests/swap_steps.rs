@@ -281,6 +281,24 @@ fn long_ways_of_a_split_are_followed_in_steps() {
     assert!(with >= without + 3 * 1_600 / 16 / 4, "{with} and {without} calls");
 }
 
+/// Signals are searched for in one step through chains, of which some are loops.
+#[test]
+fn signals_behind_long_chains_are_found() {
+    let chain = "-> Null ".repeat(100);
+    let text = format!(
+        "s :: InfiniteSource(LIMIT 100) {chain} -> q :: FullNoteQueue(10) {chain} -> u :: Unqueue(ACTIVE false) -> Discard;
+         InfiniteSource(ACTIVE false) -> a :: Null -> b :: Null -> a;"
+    );
+    let mut router = start(&text);
+    let is_idle = |router: &mut Router| (0..1_000).any(|_| !router.turn().worked);
+    // The source sleeps while the queue is full, and the other task while it is empty.
+    assert!(is_idle(&mut router));
+    assert_eq!(["q.length", "q.drops"].map(|path| number(&router, path)), [10, 0]);
+    router.write("u.active", "true").expect("a write");
+    assert!(is_idle(&mut router));
+    assert_eq!(["u.count", "q.length", "q.drops"].map(|path| number(&router, path)), [100, 0, 0]);
+}
+
 /// A successor takes over from the configuration that runs when it does, even if that is not the one for which it was prepared.
 #[test]
 fn a_successor_finds_the_elements_of_a_configuration_that_came_between() {

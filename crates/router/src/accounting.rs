@@ -54,16 +54,17 @@ impl RouterState {
         let mut account = self.past.clone();
         let mut all = Waiting::default();
         for (index, node) in self.nodes.iter().enumerate() {
-            node.element
-                .drops
-                .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
-            if !self.hooks.may_have_packets(index) {
-                continue;
+            if node.element.has_counts() {
+                account.fates.add(&node.element.fates.counts());
+                node.element
+                    .drops
+                    .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
             }
-            account.fates.add(&node.element.fates.counts());
-            let waiting = self.waiting_at(node).unwrap_or_default();
-            all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
-            account.templates += waiting.templates;
+            if self.hooks.may_have_packets(index) {
+                let waiting = self.waiting_at(node).unwrap_or_default();
+                all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
+                account.templates += waiting.templates;
+            }
         }
         account.waiting = all.packets;
         account.oldest = self.age(all.oldest);
@@ -181,7 +182,7 @@ impl Router {
     /// Adds the router's books, hot swaps included, as numbers.
     pub fn add_totals(&self, totals: &mut Totals) {
         totals.add(&self.state.past_totals);
-        for node in &self.state.nodes {
+        for node in self.state.nodes.iter().filter(|node| node.element.has_counts()) {
             totals.fates.add(&node.element.fates.counts());
             node.element.drops.for_each(|reason, packets| totals.add_lost(reason, packets));
         }

@@ -30,12 +30,13 @@ use crate::pace;
 use crate::parts::Parts;
 use crate::predecessors::Predecessors;
 use crate::preparation::GivenUp;
+use crate::relays::Relays;
 use crate::removal::{free_element, free_graph};
 use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
 use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
-use click_lang::steps::{complete, pause, pause_every};
+use click_lang::steps::{complete, free_map, pause, pause_every};
 
 /// A router with its warnings, or all diagnostics if there are errors.
 pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;
@@ -101,6 +102,7 @@ impl RouterState {
         pause().await;
         let joins = join::find(&hookup, &mut order).await;
         let paces = pace::find(&hookup).await;
+        let relays = Relays::find(&hookup).await;
         let Hookup { classes, inputs, outputs } = hookup;
         let hooks = Hooks::of(&classes).await;
         let mut nodes = Vec::with_capacity(classes.len());
@@ -136,6 +138,9 @@ impl RouterState {
             if gatherings.iter().all(Option::is_none) {
                 gatherings.clear();
             }
+            if outputs.len() > CONNECTIONS_A_STEP {
+                pause().await;
+            }
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
@@ -162,11 +167,14 @@ impl RouterState {
             Connection::of_place(element, input, joins.splits.contains(&element))
         };
         connections.extend(joins.places.iter().map(place));
+        let is_wide = joins.is_wide;
+        free_map(joins.outputs, CONNECTIONS_A_STEP).await;
         let mut by_name = BTreeMap::new();
         for (index, node) in nodes.iter().enumerate() {
             pause_every(ELEMENTS_A_STEP, index).await;
             by_name.insert(node.element.name.clone(), index);
         }
+        pause().await;
         let phases: Vec<_> = nodes.iter().map(|node| node.element.class.phase).collect();
         let elements_in_order = configure_order::order(&phases);
         pause().await;
@@ -188,9 +196,10 @@ impl RouterState {
             predecessors: RefCell::default(),
             timers: RefCell::default(),
             watched: RefCell::default(),
+            relays,
             searches: Cell::new(0),
             turns_left: Cell::new(1),
-            is_wide: joins.is_wide,
+            is_wide,
             extra_turns: Cell::new(0),
             paces,
             paced_turns: Cell::new(0),

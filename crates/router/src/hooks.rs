@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use click_lang::steps::pause_every;
-use element::{Class, ClassInfo, Context, DynElement, Outputs};
+use element::{Class, ClassInfo, Context, DynElement, Fate, Outputs};
 
 use crate::state::RouterState;
 use crate::step_sizes::ELEMENTS_A_STEP;
@@ -64,9 +64,10 @@ impl Hooks {
         self.class(element).is_some_and(|class| !class.needless[hook as usize].get())
     }
 
-    /// Whether an element may have packets, also those from which it makes others. One without fates only passes packets on.
+    /// Whether an element may have packets, also those of which it makes copies.
     pub(crate) fn may_have_packets(&self, element: usize) -> bool {
-        self.class(element).is_some_and(|class| !class.info.fates.is_empty())
+        let holds = |fate: &Fate| matches!(fate, Fate::Waiting | Fate::Made);
+        self.class(element).is_some_and(|class| class.info.fates.iter().any(holds))
     }
 }
 

@@ -40,6 +40,7 @@ mod predecessors;
 mod preparation;
 mod processing;
 mod registry;
+mod relays;
 mod removal;
 mod router;
 mod runtime;

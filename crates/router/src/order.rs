@@ -7,7 +7,7 @@ use click_lang::steps::{free_many, pause_every};
 use element::Class;
 
 use crate::hookup::Hookup;
-use crate::step_sizes::ELEMENTS_A_STEP;
+use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
 
 /// The maximum number of steps of the analysis, each of which reads 64 bits or one set bit. The analysis has one bit per
 /// pair of elements, and reads a row of bits for each connection. Order is kept everywhere where it can't be finished.
@@ -34,9 +34,13 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let components = components(count, |element| next(element).collect()).await;
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
-    let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element));
+    let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element)).await;
     let words = count.div_ceil(64);
-    let connections: usize = (0..count).map(|element| next(element).count()).sum();
+    let mut connections = 0;
+    for element in 0..count {
+        pause_every(CONNECTIONS_A_STEP, element).await;
+        connections += next(element).count();
+    }
     let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
         return Order { groups: alloc::vec![Vec::new(); count], serial, upstream_first: Vec::new() };
     };
@@ -122,14 +126,15 @@ async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec
     found
 }
 
-fn serial(
+async fn serial(
     components: &[Vec<usize>],
     count: usize,
     sensitive: impl Fn(usize) -> bool,
     loops: impl Fn(usize) -> bool,
 ) -> Vec<bool> {
     let mut serial = alloc::vec![false; count];
-    for component in components {
+    for (done, component) in components.iter().enumerate() {
+        pause_every(CONNECTIONS_A_STEP, done).await;
         let cyclic = component.len() > 1 || component.iter().any(|element| loops(*element));
         if cyclic && component.iter().any(|element| sensitive(*element)) {
             for &element in component {

@@ -81,6 +81,10 @@ impl RouterState {
                     found.push(peer);
                     continue;
                 }
+                if let Some(last) = self.relays.last(peer, direction) {
+                    queue.push((last, 0));
+                    continue;
+                }
                 let known = queue.len();
                 self.add_onward((peer, peer_port), direction, &mut queue);
                 busy |= queue.len() == known && !self.is_unfed(peer, direction);

@@ -22,6 +22,7 @@ use crate::pace::Pace;
 use crate::predecessors::Predecessors;
 use crate::preparation::Preparation;
 use crate::registry::Registry;
+use crate::relays::Relays;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
 
@@ -44,6 +45,7 @@ pub(crate) struct RouterState {
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) watched: RefCell<BTreeMap<Descriptor, Watchers>>,
+    pub(crate) relays: Relays,
     /// Searches for notifiers so far.
     pub(crate) searches: Cell<u64>,
     /// Whether a lookup hit an export of an element that could not be created.

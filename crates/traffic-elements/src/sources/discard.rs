@@ -43,6 +43,8 @@ pub struct DiscardArgs {
 
 pub struct Discard {
     args: DiscardArgs,
+    /// Whether packets are pulled.
+    pulls: bool,
     count: u64,
     signal: Signal,
 }
@@ -58,7 +60,7 @@ impl Element for Discard {
         Handler::read("active", "Whether it pulls packets.", |discard| discard.args.active.to_string()),
         Handler::setting("active", "Starts or stops pulling.", |discard, cx, value| {
             discard.args.active = cx.argument(value)?;
-            if discard.args.active && cx.inputs() == 1 && !cx.is_push_input(0) {
+            if discard.args.active && discard.pulls {
                 cx.schedule();
             }
             Ok(())
@@ -66,18 +68,19 @@ impl Element for Discard {
     ];
 
     fn new(args: DiscardArgs, _: &mut Setup) -> Result<Discard, SetupError> {
-        Ok(Discard { args, count: 0, signal: Signal::BUSY })
+        Ok(Discard { args, pulls: false, count: 0, signal: Signal::BUSY })
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if !self.args.active && cx.inputs() == 1 && cx.is_push_input(0) {
+        self.pulls = cx.inputs() == 1 && !cx.is_push_input(0);
+        if !self.args.active && cx.inputs() == 1 && !self.pulls {
             return Err(SetupError::new("ACTIVE is meaningless in push context"));
         }
         Ok(())
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if cx.inputs() == 1 && !cx.is_push_input(0) {
+        if self.pulls {
             self.signal = cx.upstream_signal(0);
             if self.args.active {
                 cx.schedule();
