@@ -17,6 +17,7 @@ mod deferred;
 mod flat;
 mod ip4;
 mod ip6;
+mod key;
 mod linear;
 mod node;
 mod prefix;

@@ -15,9 +15,6 @@ pub(crate) const CHILD: u32 = 1 << 31;
 /// Number of value block sizes: 1, 2, 4 ... 256.
 const CLASSES: usize = 9;
 
-/// Values for which there is room for each further node. One with a single route has three runs.
-const VALUES_PER_NODE: usize = 4;
-
 /// Bytes of a list that are copied in a step, which takes some microseconds.
 const COPIED_BYTES: usize = 1 << 15;
 
@@ -169,11 +166,11 @@ impl Nodes {
     }
 
     /// Begins to copy these nodes, with room for more, if there is memory. The copy is of no use before it is complete.
-    pub(crate) fn begin_copy(&self, more: usize) -> Option<Self> {
+    pub(crate) fn begin_copy(&self, more_nodes: usize, more_values: usize) -> Option<Self> {
         Some(Self {
-            nodes: with_room(self.nodes.capacity().max(self.nodes.len() + more))?,
+            nodes: with_room(self.nodes.capacity().max(self.nodes.len() + more_nodes))?,
             free_nodes: with_room(self.free_nodes.capacity())?,
-            values: with_room(self.values.capacity().max(self.values.len() + VALUES_PER_NODE * more))?,
+            values: with_room(self.values.capacity().max(self.values.len() + more_values))?,
             free_values: Default::default(),
         })
     }
@@ -191,9 +188,10 @@ impl Nodes {
         self.nodes.capacity() * size_of::<Node>() + self.values.capacity() * size_of::<u32>()
     }
 
+    /// The number of nodes and that of values.
     #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.nodes.len()
+    pub(crate) fn count(&self) -> (usize, usize) {
+        (self.nodes.len(), self.values.len())
     }
 
     fn allocate_values(&mut self, class: u8) -> u32 {

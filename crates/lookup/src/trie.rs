@@ -12,6 +12,7 @@ use core::ops::Bound;
 
 use crate::deferred::{Deferred, LEVELS_A_STEP, Next, NodeCount};
 use crate::flat::Flat;
+use crate::key::Key;
 use crate::node::{CHILD, Nodes, SLOTS, copy_some, with_room};
 use crate::{Address, Prefix};
 
@@ -54,27 +55,6 @@ pub struct Entry {
 /// The error for a hop above `MAX_HOP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHopTooLarge;
-
-/// Orders routes by level and address, so that those of one block are adjacent and wider ones precede those inside
-/// them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<A> {
-    level: u8,
-    address: A,
-    length: u8,
-}
-
-impl<A: Address> Key<A> {
-    fn new(prefix: Prefix<A>) -> Self {
-        let level = prefix.length().saturating_sub(1) / 8;
-        Self { level, address: prefix.address(), length: prefix.length() }
-    }
-
-    /// First address of the route's block.
-    fn block(self) -> A {
-        self.address.first(8 * self.level)
-    }
-}
 
 /// A slot of the first two levels: the route that ends here (0 for none, else hop + 1) and the next level.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -222,8 +202,8 @@ impl<A: Address> PrefixTable<A> {
                 return self.apply_some_updates();
             }
             Next::Counting(count) => {
-                if count.go_on(&deferred.blocks) {
-                    let Some(copy) = self.trie.begin_copy(count.nodes) else {
+                if count.go_on(&deferred.blocks, &self.routes) {
+                    let Some(copy) = self.trie.begin_copy(count) else {
                         deferred.next = Next::None;
                         self.apply_updates();
                         return true;
@@ -353,12 +333,12 @@ impl Trie {
     }
 
     /// Begins to copy this trie, with room for more nodes, if there is memory. The copy is of no use before it is complete.
-    fn begin_copy(&self, more_nodes: usize) -> Option<Trie> {
+    fn begin_copy<A: Address>(&self, more: &NodeCount<A>) -> Option<Trie> {
         Some(Trie {
             top: self.top.clone(),
             blocks: with_room(self.blocks.capacity())?,
             free_blocks: with_room(self.free_blocks.capacity())?,
-            nodes: self.nodes.begin_copy(more_nodes)?,
+            nodes: self.nodes.begin_copy(more.nodes, more.values)?,
         })
     }
 
@@ -461,9 +441,7 @@ impl Trie {
     /// Writes the routes of one block into its slots.
     fn rewrite<A: Address>(&mut self, routes: &BTreeMap<Key<A>, Entry>, level: u8, block: A) {
         let mut slots = [0; SLOTS];
-        let low = Key { level, address: block, length: 0 };
-        let high = Key { level, address: block.last(8 * level), length: u8::MAX };
-        for (key, entry) in routes.range(low..=high) {
+        for (key, entry) in Key::routes_of(routes, level, block) {
             let start = key.address.byte(usize::from(level));
             let span = 1 << (8 * (usize::from(level) + 1)).saturating_sub(usize::from(key.length));
             for slot in slots.iter_mut().skip(start).take(span) {
@@ -712,17 +690,28 @@ mod tests {
 
     #[test]
     fn the_nodes_that_changes_need_are_counted_before() {
-        for (routes, length) in [(300_u32, 24), (300, 48), (3_000, 48), (300, 128)] {
+        // Scattered over the address space, and side by side.
+        let scattered = [(300_u32, 24), (300, 48), (3_000, 48), (300, 128)].map(|case| (case, 2_654_435_761));
+        let dense = [(300, 48), (3_000, 48), (3_000, 56)].map(|case| (case, 1));
+        for ((routes, length), distance) in scattered.into_iter().chain(dense) {
             let mut table = PrefixTable::new();
             table.defer_updates();
             for number in 0..routes {
-                let address = (0x2001 << 112) | u128::from(number.wrapping_mul(2_654_435_761)) << 80;
-                table.insert(Prefix::new(address, length).unwrap(), Entry { hop: 1, tag: 0 }).unwrap();
+                let address = (0x2001 << 112) | u128::from(number.wrapping_mul(distance)) << 80;
+                let hop = number % 3;
+                table.insert(Prefix::new(address, length).unwrap(), Entry { hop, tag: 0 }).unwrap();
             }
             let (mut count, blocks) = (NodeCount::new(), table.deferred.as_ref().unwrap().blocks.clone());
-            let steps = 1 + (0..).take_while(|_| !count.go_on(&blocks)).count();
+            let counted = blocks.len();
+            let steps = 1 + (0..).take_while(|_| !count.go_on(&blocks, &table.routes)).count();
             while !table.apply_some_updates() {}
-            assert_eq!((1 + count.nodes, steps), (table.trie.nodes.count(), 1 + routes as usize / 512));
+            let (nodes, values) = table.trie.nodes.count();
+            assert_eq!((1 + count.nodes, steps), (nodes, 1 + counted / 128));
+            let room = 1 + count.values;
+            assert!(
+                (room / 4..=room).contains(&values),
+                "{routes}/{length}: {values} values, room for {room}"
+            );
         }
     }
 
