@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct Client {
     peer_version: u16,
     /// Set when the reader runs.
     notice_handler: OnceLock<NoticeHandler>,
+    /// Whether a thread polls. Others sleep: many that poll would take the time of what they wait for.
+    is_polled: AtomicBool,
 }
 
 impl fmt::Debug for Client {
@@ -102,6 +105,7 @@ impl Client {
             waiting: Mutex::default(),
             peer_version,
             notice_handler: OnceLock::new(),
+            is_polled: AtomicBool::new(false),
         });
         Ok((client.clone(), Reader(client)))
     }
@@ -192,10 +196,14 @@ impl Client {
         }
     }
 
-    /// Receives what the fabric sends, in this thread too, until `look` finds something, but only for a moment.
+    /// Receives what the fabric sends, in this thread too, until `look` finds something, but only for a moment, and unless
+    /// another thread does.
     pub fn poll<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let notice = self.notice_handler.get()?;
-        poll_briefly(POLL_TIME, || {
+        if self.is_polled.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let found = poll_briefly(POLL_TIME, || {
             look().or_else(|| {
                 match self.channel.try_receive_or(MAX_REPLY_BYTES) {
                     Err(ChannelError::WouldBlock) => {}
@@ -208,7 +216,9 @@ impl Client {
                 }
                 look()
             })
-        })
+        });
+        self.is_polled.store(false, Ordering::SeqCst);
+        found
     }
 
     /// Passes an outcome to the caller of an order.
