@@ -238,7 +238,7 @@ fn prefix(entry: u32, random: &mut Random) -> Result<Change, LookupsError> {
     let net = (0xc0a8_0000 + random.below(DESTINATIONS)) & mask;
     let matching = udp()?.with_masked(Field::Ipv4Dst, net.into(), mask.into())?;
     let mut change = Change::new(Command::Add, matching, bits as u16);
-    change.instructions = Instructions::output(Output::Port(entry % PORTS));
+    change.instructions = Instructions::output(Output::Port(1 + entry % PORTS));
     Ok(change)
 }
 

@@ -101,7 +101,7 @@ impl Steered {
                 add_flows(steering, now)?;
             }
         }
-        let mut steered = Self { runner, lanes, functions: functions };
+        let mut steered = Self { runner, lanes, functions };
         // Each flow gets its record.
         steered.forward(WARM_UP.max(Duration::from_nanos(u64::from(flows) * 600)))?;
         // Only pages that were touched become huge ones.
