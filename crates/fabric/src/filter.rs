@@ -136,6 +136,7 @@ const CONTROLS: &[u32] = &[
     0x800454d2,  // TUNGETIFF
     0x800454d7,  // TUNGETVNETHDRSZ
     0x8910,      // SIOCGIFNAME
+    0x8913,      // SIOCGIFFLAGS
     0x8921,      // SIOCGIFMTU
     0x8933,      // SIOCGIFINDEX
     0x5421,      // FIONBIO

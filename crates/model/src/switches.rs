@@ -134,6 +134,7 @@ pub enum PortDriver {
         queues: Option<u32>,
     },
     /// A network interface of the host, through a packet socket. The host still receives the interface's packets.
+    #[serde(alias = "af-packet")]
     AfPacket {
         /// The name of the interface. Absent: the name of the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,6 +142,7 @@ pub enum PortDriver {
     },
     /// A network interface of the host, through XDP sockets. The host does not receive the packets of the queues that are used.
     /// If XDP cannot be used, the port works as one of `af_packet`, and `awaits` says why.
+    #[serde(alias = "af-xdp")]
     AfXdp {
         /// The name of the interface. Absent: the name of the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,6 +199,7 @@ pub enum PortDriver {
         mtu: Option<TunnelMtu>,
     },
     /// The virtio network device of a virtual machine, over memory that the machine shares: this is its vhost-user back end.
+    #[serde(alias = "vhost-user")]
     VhostUser {
         /// The absolute path of a Unix socket on the daemon's host.
         path: String,
@@ -286,11 +289,11 @@ impl fmt::Display for SocketRole {
     }
 }
 
-/// The other end of a port that has a connection of its own to it.
+/// The other end of a port that has a connection of its own to it: a peer, a network device, or another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// No peer is connected.
+    /// No peer is connected, the device is down or has no carrier, or the last packets could not be sent to the other host.
     Waiting,
     /// A peer is connected. No packets pass yet.
     Connected,
@@ -484,10 +487,12 @@ pub struct SwitchPort {
     /// works.
     #[serde(default)]
     pub fault: Option<String>,
-    /// Whether a peer is connected to the port. Absent for ports without a connection of their own.
+    /// Whether a peer is connected to the port, its device is up and has a carrier, or its other host can be reached. Absent for
+    /// ports without a connection of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkState>,
-    /// What the port waits for, although it works, or why it works by another driver. Absent otherwise.
+    /// What the port waits for, although it works, why it works by another driver, or which frames it has no room for. Absent
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<String>,
     /// The number of the port in OpenFlow, if the switch steers.

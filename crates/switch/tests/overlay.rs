@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use switch::driver::{
-    AfPacket, Encapsulation, OverlayEnds, OverlayError, OverlayPort, OverlaySettings, OverlayTunnel, Tap,
+    AfPacket, Encapsulation, LinkState, OverlayEnds, OverlayError, OverlayPort, OverlaySettings,
+    OverlayTunnel, Tap,
 };
 use switch::{
     Batch, Counters, Driver, LearningBridge, LearningSettings, PortId, PortSettings, REASONS, Reason,
@@ -548,6 +549,16 @@ fn frames_that_are_too_long_are_skipped() {
         assert_eq!(port.take_skipped(), skipped);
         assert_eq!(receive(&mut other, expected.len()), expected);
     }
+    // While the path is gone, the port says so.
+    assert_eq!(port.link_state(), Some(LinkState::Up));
+    assert!(ip("link set near down"));
+    let mut batch = Batch::new(1);
+    assert!(batch.push(&frame(9, 60)) && port.send(&batch, &[0]).unwrap().down);
+    let why = "192.0.2.2 can't be reached: Network is unreachable (os error 101)";
+    assert_eq!(port.link_state(), Some(LinkState::Waiting(why.into())));
+    assert!(ip("link set near up"));
+    send(&mut port, &[frame(10, 60)]);
+    assert_eq!(port.link_state(), Some(LinkState::Up));
 }
 
 fn name(kind: Encapsulation) -> &'static str {

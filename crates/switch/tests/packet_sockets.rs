@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use switch::device::{PacketSocket, PacketSocketSettings, SendOutcome};
-use switch::driver::{AfPacket, Received, Sent, Tap};
+use switch::driver::{AfPacket, LinkState, Received, Sent, Tap};
 use switch::{
     Batch, Driver, DriverError, ForwardingMode, LearningBridge, LearningSettings, PortSettings, REASONS,
     Shards, Spread, SwitchRunner,
@@ -256,6 +256,49 @@ fn a_port_is_down_when_its_interface_is_removed() {
     assert!(ports[2].receive(&mut Batch::new(8)).is_ok());
     ports[2].take_missed();
     assert_eq!(code(ports[2].receive(&mut Batch::new(8)).err()), Some(libc::ENODEV));
+}
+
+/// Waits until a port has a state: the kernel notices a carrier a moment later.
+fn becomes(port: &dyn Driver, expected: &LinkState) {
+    let start = Instant::now();
+    while port.link_state().as_ref() != Some(expected) {
+        assert!(start.elapsed() < TIMEOUT, "{:?}, not {expected:?}", port.link_state());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_port_tells_whether_its_interface_has_a_carrier() {
+    if !joined_interfaces() {
+        return;
+    }
+    let waiting = |why: &str| LinkState::Waiting(why.into());
+    let port = AfPacket::open("left").unwrap();
+    becomes(&port, &LinkState::Up);
+    assert!(ip("link set right down"));
+    becomes(&port, &waiting("left has no carrier: its cable or its other end is disconnected or down"));
+    assert!(ip("link set right up"));
+    becomes(&port, &LinkState::Up);
+    assert!(ip("link set left down"));
+    becomes(&port, &waiting("left is down: ip link set left up"));
+    // An MTU that is raised after the port was made, and one that is too great from the start.
+    assert!(ip("link set left up mtu 9000"));
+    let why =
+        "left has an MTU of 9000, and longer frames than 2048 bytes are dropped: ip link set left mtu 1500";
+    becomes(&port, &LinkState::Limited(why.into()));
+    assert_eq!(AfPacket::open("left").unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+    assert!(ip("link del left"));
+    assert!(matches!(port.link_state(), Some(LinkState::Gone(_))));
+
+    let port = Tap::open("tap0").unwrap();
+    becomes(&port, &LinkState::Up);
+    assert!(ip("link set tap0 down"));
+    becomes(&port, &waiting("tap0 is down: ip link set tap0 up"));
+    assert!(ip("link set tap0 up mtu 2035"));
+    becomes(&port, &LinkState::Up);
+    assert_eq!(Tap::open("tap0").unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+    assert!(ip("link del tap0"));
+    assert!(matches!(port.link_state(), Some(LinkState::Gone(_))));
 }
 
 #[test]

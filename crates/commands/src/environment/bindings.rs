@@ -59,8 +59,8 @@ impl FromStr for Binding {
             return Err(BindingError::Form);
         }
         let driver = match driver {
-            "af_packet" => Driver::AfPacket,
-            "af_xdp" => Driver::AfXdp,
+            "af_packet" | "af-packet" => Driver::AfPacket,
+            "af_xdp" | "af-xdp" => Driver::AfXdp,
             "tap" => Driver::Tap,
             other => return Err(BindingError::Driver(other.into())),
         };

@@ -39,6 +39,7 @@ pub(super) fn open(
                 snap: *snap,
                 receive: if *receive { RECEIVE_BUFFER } else { 0 },
                 gso: false,
+                fits: false,
             };
             let open = || {
                 if by_xdp

@@ -21,8 +21,12 @@ pub(crate) enum Driver {
     /// A tap device of the host.
     Tap,
     /// A network interface of the host.
+    #[serde(alias = "af-packet")]
+    #[value(alias = "af-packet")]
     AfPacket,
     /// A network interface of the host, taken from it by XDP sockets.
+    #[serde(alias = "af-xdp")]
+    #[value(alias = "af-xdp")]
     AfXdp,
     /// A VXLAN tunnel to another host.
     Vxlan,
@@ -33,6 +37,8 @@ pub(crate) enum Driver {
     /// Memory that is shared with VPP, a DPDK application, or another switch.
     Memif,
     /// The network device of a virtual machine, by vhost-user.
+    #[serde(alias = "vhost-user")]
+    #[value(alias = "vhost-user")]
     VhostUser,
     /// Nothing: frames to it are discarded.
     Null,

@@ -149,6 +149,29 @@ fn taps_are_opened_with_a_queue_for_each_switch_thread() {
     assert_eq!(queues(&open("tap1")), 1);
 }
 
+/// Frames of such an interface would be lost; those of the loopback device hardly ever are so long.
+#[test]
+fn interfaces_with_a_greater_mtu_than_buffers_are_refused() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_in_own_network();
+    let mut client = launcher.connect();
+    if launcher.ip("tuntap add dev big mode tap").is_none() {
+        return skip(Capability::Root, "a tap device can't be made");
+    }
+    let devices: [fn(String) -> PortDevice; 2] = [PortDevice::Tap, PortDevice::Interface];
+    for device in devices {
+        assert!(launcher.ip("link set big mtu 2035").is_some());
+        assert_eq!(refusal(&mut client, device("big".into())), (Step::FitBuffers, 90));
+        assert!(launcher.ip("link set big mtu 2034").is_some());
+        drop(client.open(device("big".into())).expect("the interface"));
+        client.close(device("big".into())).expect("an answer");
+    }
+    assert!(launcher.ip("link set lo up").is_some());
+    assert!(client.open(PortDevice::Interface("lo".into())).is_ok());
+}
+
 #[test]
 fn an_xdp_program_lives_as_long_as_its_descriptors() {
     if !require(Capability::Root) {

@@ -11,7 +11,7 @@ use super::coalesce::MAX_PARTS;
 use super::offload::{HEADER, MAX_MESSAGE};
 use super::ring::{Mapping, Ring, RingLayout};
 use super::rx_frame::RxFrame;
-use crate::driver::kernel::{check, name, not_now, set_nonblocking};
+use crate::driver::kernel::{Interface, check, name, not_now, set_nonblocking};
 
 /// Maximum frames sent by one system call.
 const SEND_BATCH: usize = 64;
@@ -38,6 +38,8 @@ pub struct PacketSocketSettings {
     pub receive: usize,
     /// Whether to receive GSO frames whole even if they exceed a slot.
     pub gso: bool,
+    /// Whether to refuse an interface whose MTU allows frames for which the buffers of a switch have no room, with `EMSGSIZE`.
+    pub fits: bool,
 }
 
 /// A packet socket bound to an interface.
@@ -79,6 +81,9 @@ impl PacketSocket {
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
         };
         let index = index(&socket, device)?;
+        if settings.fits {
+            Interface::numbered(&socket, index)?.check_mtu()?;
+        }
         if settings.promiscuous {
             // SAFETY: an all-zero request is valid.
             let mut everything: libc::packet_mreq = unsafe { zeroed() };
@@ -225,17 +230,12 @@ impl PacketSocket {
 
     /// The longest IP packet that the interface takes, in bytes; 0 if it is gone.
     pub(crate) fn mtu(&self) -> usize {
-        // SAFETY: an all-zero request is valid. Each call reads what was filled in before it, and fills in the field that is
-        // read after it.
-        unsafe {
-            let mut request: libc::ifreq = zeroed();
-            request.ifr_ifru.ifru_ifindex = self.index;
-            let call = |number, request: &mut libc::ifreq| {
-                libc::ioctl(self.socket.as_raw_fd(), number as _, &raw mut *request) == 0
-            };
-            let is_known = call(libc::SIOCGIFNAME, &mut request) && call(libc::SIOCGIFMTU, &mut request);
-            if is_known { usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0) } else { 0 }
-        }
+        self.interface().map_or(0, |interface| interface.mtu)
+    }
+
+    /// What the kernel says about the interface.
+    pub(crate) fn interface(&self) -> io::Result<Interface> {
+        Interface::numbered(&*self.socket, self.index)
     }
 
     /// The number of frames dropped since the last call because the ring was full.

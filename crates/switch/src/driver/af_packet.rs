@@ -30,11 +30,18 @@ pub struct AfPacket {
 }
 
 /// How the socket uses its interface.
-const SETTINGS: PacketSocketSettings =
-    PacketSocketSettings { promiscuous: true, outbound: false, snap: MAX_FRAME, receive: RECEIVE, gso: true };
+const SETTINGS: PacketSocketSettings = PacketSocketSettings {
+    promiscuous: true,
+    outbound: false,
+    snap: MAX_FRAME,
+    receive: RECEIVE,
+    gso: true,
+    fits: true,
+};
 
 impl AfPacket {
-    /// Opens a device in promiscuous mode.
+    /// Opens a device in promiscuous mode. Refuses one with an MTU above 2,034 with `EMSGSIZE`, apart from the loopback device:
+    /// buffers have no room for its frames.
     pub fn open(device: &str) -> io::Result<Self> {
         Self::from_descriptor(Self::open_descriptor(device)?)
     }
@@ -211,7 +218,12 @@ impl Driver for AfPacket {
     }
 
     fn link_state(&self) -> Option<LinkState> {
-        self.instead.clone().map(LinkState::Instead)
+        Some(match (link_state(&self.interface), &self.instead) {
+            (LinkState::Up, Some(why)) => LinkState::Limited(why.clone()),
+            (LinkState::Limited(state), Some(why)) => LinkState::Limited(format!("{state}; {why}")),
+            (LinkState::Waiting(state), Some(why)) => LinkState::Waiting(format!("{state}; {why}")),
+            (state, _) => state,
+        })
     }
 
     fn take_missed(&mut self) -> u64 {
@@ -220,6 +232,14 @@ impl Driver for AfPacket {
         // A later attempt reports the error.
         let _ = self.join();
         self.interface.take_dropped()
+    }
+}
+
+/// The state of the interface of a packet socket.
+pub(super) fn link_state(socket: &PacketSocket) -> LinkState {
+    match socket.interface() {
+        Ok(interface) => interface.link_state(),
+        Err(error) => LinkState::Gone(error.to_string()),
     }
 }
 

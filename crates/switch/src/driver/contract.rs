@@ -23,17 +23,17 @@ pub enum DriverError {
     Capture(capture::CaptureError),
 }
 
-/// The connection of a port to the process at its other end.
+/// The connection of a port to its other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// The driver waits for a peer: which one, and why the last connection ended.
+    /// The driver waits: for which peer, and why the last connection ended, or for a device that is down.
     Waiting(String),
     /// A peer is connected. No frames pass yet.
     Connected,
     /// Frames pass.
     Up,
-    /// Frames pass through this driver, because another one cannot be used: why.
-    Instead(String),
+    /// Frames pass, but not as expected: why this driver is used instead of another one, or which frames do not pass.
+    Limited(String),
     /// There is no connection, and why. The driver needs another descriptor.
     Gone(String),
 }
@@ -230,7 +230,7 @@ pub trait Driver: Send {
         None
     }
 
-    /// The connection to the process at the other end, if that comes and goes.
+    /// The connection to the other end, if that comes and goes. Makes system calls: it is not for each batch.
     fn link_state(&self) -> Option<LinkState> {
         None
     }

@@ -1,7 +1,93 @@
 //! Helpers shared by the drivers of kernel devices.
 
+use super::contract::LinkState;
+use crate::batch::MAX_FRAME;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The greatest MTU of a device for whose frames buffers have room, with an Ethernet header.
+const MAX_MTU: usize = MAX_FRAME - 14;
+
+/// What the kernel says about a network device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interface {
+    name: [libc::c_char; libc::IFNAMSIZ],
+    flags: libc::c_int,
+    /// The longest IP packet that it takes, in bytes.
+    pub(crate) mtu: usize,
+}
+
+impl Interface {
+    /// Asks for the device with this name, by a socket of any kind.
+    pub(crate) fn named(socket: &impl AsRawFd, name: [libc::c_char; libc::IFNAMSIZ]) -> io::Result<Self> {
+        // SAFETY: an all-zero request is valid. Each call reads the name, and fills in the field that is read after it.
+        let (flags, mtu) = unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            request.ifr_name = name;
+            check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) as isize)?;
+            let flags = libc::c_int::from(request.ifr_ifru.ifru_flags);
+            check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &mut request) as isize)?;
+            (flags, request.ifr_ifru.ifru_mtu)
+        };
+        Ok(Self { name, flags, mtu: usize::try_from(mtu).unwrap_or(0) })
+    }
+
+    /// Asks for the device with this number, by a socket of any kind.
+    pub(crate) fn numbered(socket: &impl AsRawFd, number: libc::c_int) -> io::Result<Self> {
+        // SAFETY: an all-zero request is valid. The call reads the number, and fills in the name.
+        let name = unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            request.ifr_ifru.ifru_ifindex = number;
+            check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &mut request) as isize)?;
+            request.ifr_name
+        };
+        Self::named(socket, name)
+    }
+
+    /// Whether it passes frames for which buffers have no room. Those of the loopback device hardly ever are as long as it allows.
+    fn is_too_great(&self) -> bool {
+        self.mtu > MAX_MTU && self.flags & libc::IFF_LOOPBACK == 0
+    }
+
+    /// Refuses a device that passes frames for which buffers have no room.
+    pub(crate) fn check_mtu(&self) -> io::Result<()> {
+        match self.is_too_great() {
+            true => Err(io::Error::from_raw_os_error(libc::EMSGSIZE)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it is up and has a carrier.
+    pub(crate) fn link_state(&self) -> LinkState {
+        let (name, mtu) = (text(&self.name), self.mtu);
+        if self.flags & libc::IFF_UP == 0 {
+            return is_down(&self.name);
+        }
+        if self.flags & libc::IFF_RUNNING == 0 {
+            return LinkState::Waiting(format!(
+                "{name} has no carrier: its cable or its other end is disconnected or down"
+            ));
+        }
+        match self.is_too_great() {
+            true => LinkState::Limited(format!(
+                "{name} has an MTU of {mtu}, and longer frames than {MAX_FRAME} bytes are dropped: ip link set {name} mtu 1500"
+            )),
+            false => LinkState::Up,
+        }
+    }
+}
+
+/// The state of a device that is down.
+pub(crate) fn is_down(name: &[libc::c_char; libc::IFNAMSIZ]) -> LinkState {
+    let name = text(name);
+    LinkState::Waiting(format!("{name} is down: ip link set {name} up"))
+}
+
+/// A device's name as text.
+fn text(name: &[libc::c_char; libc::IFNAMSIZ]) -> String {
+    let bytes: Vec<u8> = name.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
 
 /// Converts a network device's name for the kernel: at most 15 bytes, no slash, no space, not `.` or `..`.
 pub(crate) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
@@ -40,7 +126,12 @@ pub(crate) fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
 
 /// Whether the descriptor is readable.
 pub(crate) fn readable(descriptor: &impl AsRawFd) -> bool {
-    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    is_ready(descriptor, libc::POLLIN)
+}
+
+/// Whether the descriptor is ready for these events, or has an error.
+pub(crate) fn is_ready(descriptor: &impl AsRawFd, events: libc::c_short) -> bool {
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 };
     // SAFETY: one live entry; the call doesn't block.
     unsafe { libc::poll(&mut poll, 1, 0) > 0 }
 }

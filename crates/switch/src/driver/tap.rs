@@ -6,8 +6,8 @@
 //! A device may have several queues. The kernel notes by which queue a flow last came from the switch, and passes the frames of
 //! the other direction by the same.
 
-use super::contract::{Driver, DriverError, Received, Sent};
-use super::kernel::{check, name, not_now, readable, set_nonblocking};
+use super::contract::{Driver, DriverError, LinkState, Received, Sent};
+use super::kernel::{Interface, check, is_down, is_ready, name, not_now, readable, set_nonblocking};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{Coalescer, MAX_MESSAGE, MAX_PARTS, OFFLOAD_HEADER, RxFrame, SET_OFFLOADS, Segmenter};
 use std::fs::{File, OpenOptions};
@@ -52,7 +52,8 @@ impl Tap {
     }
 
     /// The part of [`open`](Self::open) that needs privileges. The device exists as long as a duplicate of the
-    /// descriptor is open. One that is created here is brought up, if that is permitted; one that was there stays as it is.
+    /// descriptor is open. One that is created here is brought up, if that is permitted; one that was there stays as it is, and is
+    /// refused with `EMSGSIZE` if its MTU is above 2,034: buffers have no room for its frames.
     pub fn open_descriptor(device: &str) -> io::Result<OwnedFd> {
         Self::open_with(device, 0)
     }
@@ -75,6 +76,10 @@ impl Tap {
     /// Opens a device, which is created with these flags if it does not exist.
     fn open_with(device: &str, wanted: libc::c_int) -> io::Result<OwnedFd> {
         let is_new = !exists(device)?;
+        if !is_new {
+            // Requests about devices work on sockets of all kinds.
+            Interface::named(&UnixDatagram::unbound()?, name(device)?)?.check_mtu()?;
+        }
         let file = match attach(device, wanted) {
             // A device that was there may be for several queues, or for one.
             Err(error) if !is_new && error.raw_os_error() == Some(libc::EINVAL) => {
@@ -165,7 +170,7 @@ fn bring_up(device: &str) -> io::Result<()> {
 }
 
 /// The name and the flags of the device behind a descriptor.
-fn described(descriptor: &OwnedFd) -> io::Result<([libc::c_char; libc::IFNAMSIZ], libc::c_int)> {
+fn described(descriptor: &impl AsRawFd) -> io::Result<([libc::c_char; libc::IFNAMSIZ], libc::c_int)> {
     // SAFETY: an all-zero request is valid; the call fills in its name and flags. On a descriptor of another kind, it
     // fails.
     unsafe {
@@ -278,5 +283,14 @@ impl Driver for Tap {
 
     fn queues(&self) -> u32 {
         1
+    }
+
+    /// A device that is up can be written to, and always has a carrier while a descriptor is open.
+    fn link_state(&self) -> Option<LinkState> {
+        Some(match described(&self.file) {
+            Ok(_) if is_ready(&self.file, libc::POLLOUT) => LinkState::Up,
+            Ok((name, _)) => is_down(&name),
+            Err(error) => LinkState::Gone(error.to_string()),
+        })
     }
 }

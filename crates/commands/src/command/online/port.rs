@@ -110,12 +110,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 (Some(why), _) | (None, Some(why)) => eprintln!("port {} waits: {why}", port.name),
                 (None, None) => {}
             }
-            if let Some(device) = device(&port).filter(|device| is_down(device)) {
-                eprintln!(
-                    "port {} has no traffic while {device} is down: ip link set {device} up",
-                    port.name
-                );
-            }
         }
         PortCommand::Rm(remove) => {
             let path = [remove.switch.as_str(), remove.name.as_str()];
@@ -126,27 +120,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         PortCommand::Ls(listing) => list(listing)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The host's network device behind a port.
-fn device(port: &SwitchPort) -> Option<String> {
-    match &port.driver {
-        PortDriver::Tap { device, .. }
-        | PortDriver::AfPacket { device }
-        | PortDriver::AfXdp { device, .. } => {
-            Some(device.as_ref().map_or_else(|| port.name.to_string(), ToString::to_string))
-        }
-        _ => None,
-    }
-}
-
-/// Whether a network device of this host is down. One that is not here may be on the daemon's host.
-fn is_down(device: &str) -> bool {
-    /// `IFF_UP` of Linux.
-    const UP: u32 = 1;
-    let flags = std::fs::read_to_string(Path::new("/sys/class/net").join(device).join("flags"));
-    let flags = flags.ok().and_then(|text| u32::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok());
-    flags.is_some_and(|flags| flags & UP == 0)
 }
 
 const COLUMNS: &[Column] = &[

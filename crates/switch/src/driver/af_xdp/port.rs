@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// How a packet socket watches the device: it makes it promiscuous, and reports when it is down or removed. It receives nothing.
 const WATCH: PacketSocketSettings =
-    PacketSocketSettings { promiscuous: true, outbound: false, snap: 0, receive: 0, gso: false };
+    PacketSocketSettings { promiscuous: true, outbound: false, snap: 0, receive: 0, gso: false, fits: false };
 
 /// The place of the first socket among the descriptors, behind those of the watch, the memory and the link.
 const FIRST_SOCKET: usize = 3;

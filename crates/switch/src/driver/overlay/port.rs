@@ -11,9 +11,10 @@ use super::reader::{OverlayReader, Read, pseudo_sum};
 use super::socket::{BATCH, MAX_REPORTED, Outgoing, OverlayEnds, OverlaySocket, is_reported};
 use super::too_big::{AnswerLimit, answer};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::driver::contract::{Driver, DriverError, Received, Sent};
+use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::not_now;
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -51,6 +52,8 @@ pub struct OverlayPort {
     changed: Vec<u8>,
     /// The frames of the last call that were too long.
     skipped: Vec<u32>,
+    /// Why the last packets could not be sent to the other host.
+    unreachable: Option<io::Error>,
 }
 
 /// A frame to send.
@@ -99,6 +102,7 @@ impl OverlayPort {
             answers: VecDeque::new(),
             changed: Vec::with_capacity(BATCH * MAX_FRAME),
             skipped: Vec::new(),
+            unreachable: None,
         })
     }
 
@@ -173,7 +177,10 @@ impl OverlayPort {
                 | libc::EINVAL
                 | libc::EPERM
                 | libc::EACCES,
-            ) => Ok(Step::Down),
+            ) => {
+                self.unreachable = Some(error);
+                Ok(Step::Down)
+            }
             _ => Err(error.into()),
         }
     }
@@ -202,6 +209,7 @@ impl OverlayPort {
             let done = match self.step(left, now) {
                 Ok(Step::Sent(count)) => {
                     let (gone, _) = left.split_at(count.min(left.len()));
+                    self.unreachable = None;
                     sent.frames += gone.len() as u64;
                     sent.bytes += gone.iter().map(|packet| packet.frame.len() as u64).sum::<u64>();
                     gone.len()
@@ -330,6 +338,13 @@ impl Driver for OverlayPort {
 
     fn take_skipped(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.skipped)
+    }
+
+    fn link_state(&self) -> Option<LinkState> {
+        Some(match &self.unreachable {
+            Some(error) => LinkState::Waiting(format!("{} can't be reached: {error}", self.ends.remote)),
+            None => LinkState::Up,
+        })
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
