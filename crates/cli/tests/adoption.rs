@@ -273,7 +273,15 @@ fn an_xdp_program_ends_with_its_fabric() {
     let network = Network::new();
     network.set("ipv6/conf/default/disable_ipv6", "1");
     let pair = ["link add left type veth peer name right", "link set left up", "link set right up"];
-    assert!(network.ip(&pair) && network.ip(&["link add bridge type bridge", "link set bridge up"]));
+    // A bridge has a carrier while one of its ports has one.
+    let bridge = [
+        "link add bridge type bridge",
+        "link set bridge up",
+        "link add hub type veth peer name spoke",
+        "link set hub master bridge up",
+        "link set spoke up",
+    ];
+    assert!(network.ip(&pair) && network.ip(&bridge));
     network.inside(|| {
         let planes = Planes::new("xdp");
         let mut daemon = planes.start();
@@ -296,7 +304,8 @@ fn an_xdp_program_ends_with_its_fabric() {
         planes.check(&add("wan1", "left"), 5, &["port lan/wan0 has this device"]);
         // An interface without XDP works by a packet socket, and the port says so.
         let why = "af_packet is used, because the launcher can't attach the XDP program";
-        planes.check(&add("wan1", "bridge"), 0, &["port wan1: af_packet is used", why]);
+        planes.check(&add("wan1", "bridge"), 0, &["port wan1", why]);
+        until("the carrier", || port_status(&planes, "wan1")["link"] == "up");
         planes.check(
             &["port", "ls", "lan"],
             0,
@@ -306,7 +315,20 @@ fn an_xdp_program_ends_with_its_fabric() {
         let port = port_status(&planes, "wan1");
         assert_eq!((&port["link"], &port["fault"]), (&"up".into(), &Value::Null), "{port}");
         let port = port_status(&planes, "wan0");
-        assert_eq!((&port["link"], &port["awaits"]), (&Value::Null, &Value::Null));
+        assert_eq!((&port["link"], &port["awaits"]), (&"up".into(), &Value::Null));
+        // The other end of the interface goes down, and comes up.
+        for (state, link) in [("down", "waiting"), ("up", "up")] {
+            let set = ["link", "set", "right", state];
+            assert!(Command::new("ip").args(set).status().expect("ip runs").success());
+            until("the carrier", || port_status(&planes, "wan0")["link"] == link);
+        }
+        // One with an MTU for whose frames there is no room is refused, also by the packet socket.
+        let set = ["link", "set", "spoke", "mtu", "9000"];
+        assert!(Command::new("ip").args(set).status().expect("ip runs").success());
+        for driver in ["af_xdp", "af-packet"] {
+            let add = ["port", "add", "lan", "big", "--driver", driver, "--device", "spoke"];
+            planes.check(&add, 5, &["must be at most 2,034", "ip link set DEVICE mtu 1500"]);
+        }
 
         kill(planes.fabric().expect("a fabric"));
         until("the program of the next fabric", || xdp_program("left").is_some_and(|next| next != first));

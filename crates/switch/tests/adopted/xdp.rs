@@ -6,7 +6,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use switch::driver::{AfPacket, AfXdp, Pipe, XdpError, XdpInterface, XdpSource, pass_frames};
+use switch::driver::{AfPacket, AfXdp, LinkState, Pipe, Sent, XdpError, XdpInterface, XdpSource, pass_frames};
 use switch::{Batch, Counters, Driver, PortSettings, StaticTable, SwitchRunner};
 use test_support::{Capability, skip};
 
@@ -213,6 +213,45 @@ fn a_sleeper_notices_that_its_device_was_removed() {
     assert!(wakes(&port, TIMEOUT));
     assert!(port.prepare_sleep().unwrap_err().to_string().contains("No such device"));
     assert!(port.receive(&mut Batch::new(1)).is_err());
+}
+
+/// The kernel would drop them without a word. An MTU that changes is noticed when counters are asked for.
+#[test]
+fn frames_that_are_too_long_for_the_device_are_counted() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let mut far = AfPacket::open("right").unwrap();
+    for (mtu, lengths, fit) in
+        [(1500, vec![60, 1515, 1514, 2048, 61], vec![0, 2, 4]), (1000, vec![1014, 1015, 62], vec![0, 2])]
+    {
+        assert!(ip(&format!("link set left mtu {mtu}")));
+        assert_eq!((port.take_missed(), port.take_lost()), (0, 0));
+        let frames: Vec<Vec<u8>> = (0..)
+            .zip(&lengths)
+            .map(|(number, length)| {
+                let mut frame = datagram(number);
+                frame.resize(*length, 7);
+                frame
+            })
+            .collect();
+        let mut batch = Batch::new(frames.len());
+        assert!(frames.iter().all(|frame| batch.push(frame)));
+        let expected: Vec<Vec<u8>> = fit.iter().map(|number: &usize| frames[*number].clone()).collect();
+        let sent = Sent {
+            frames: expected.len() as u64,
+            too_big: (frames.len() - expected.len()) as u64,
+            bytes: expected.iter().map(|frame| frame.len() as u64).sum(),
+            ..Sent::default()
+        };
+        assert_eq!(port.send(&batch, &(0..frames.len() as u32).collect::<Vec<_>>()).unwrap(), sent);
+        let skipped = (0..frames.len() as u32).filter(|number| !fit.contains(&(*number as usize)));
+        assert_eq!(port.take_skipped(), skipped.collect::<Vec<_>>());
+        assert_eq!(receive(&mut far, expected.len()), expected);
+    }
+    assert!(ip("link set left down"));
+    assert_eq!(port.link_state(), Some(LinkState::Waiting("left is down: ip link set left up".into())));
 }
 
 #[test]

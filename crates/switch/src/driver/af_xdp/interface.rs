@@ -3,7 +3,7 @@
 //! The device's frames go on to the host as long as nothing asks for them, so a process that only sends leaves them there.
 
 use super::error::XdpError;
-use super::limits::BUFFER;
+use super::limits::{fits, is_short};
 use super::port::AfXdp;
 use super::program::SocketMap;
 use crate::batch::Batch;
@@ -19,13 +19,6 @@ const MAX_RECEIVE: usize = 256;
 
 /// Calls that empty the rings when receiving ends: as many frames as there are buffers in all queues.
 const DRAIN_CALLS: usize = 128;
-
-/// Bytes of an Ethernet header, and of a VLAN tag.
-const HEADER: usize = 14;
-const TAG: usize = 4;
-
-/// Each device takes frames of this length: no MTU is below 68.
-const SHORT: usize = 68 + HEADER;
 
 /// A network device that a process uses through XDP sockets.
 #[derive(Debug)]
@@ -107,8 +100,8 @@ impl XdpInterface {
             let (mut count, mut looked_at, mut mtu) = (0, 0, None);
             self.outgoing.clear();
             for frame in frames.by_ref().take(SEND_BATCH) {
-                let fits = frame.len() <= SHORT
-                    || fits(frame, *mtu.get_or_insert_with(|| self.driver.watch().mtu()));
+                let fits =
+                    is_short(frame) || fits(frame, *mtu.get_or_insert_with(|| self.driver.look_at_mtu()));
                 if let Some(number) = numbers.get_mut(count).filter(|_| fits && self.outgoing.push(frame)) {
                     *number = looked_at;
                     count += 1;
@@ -181,31 +174,9 @@ impl XdpInterface {
     }
 }
 
-/// Whether a device with this MTU takes a frame, and a buffer has room for it.
-fn fits(frame: &[u8], mtu: usize) -> bool {
-    let is_tagged = matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]));
-    frame.len() <= BUFFER && frame.len() <= mtu + HEADER + if is_tagged { TAG } else { 0 }
-}
-
 fn system_error(error: DriverError) -> io::Error {
     match error {
         DriverError::System(error) => error,
         error => io::Error::other(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_longer_than_the_mtu_do_not_fit() {
-        let untagged = |length| fits(&vec![0; length], 1500);
-        assert!(untagged(1514) && !untagged(1515));
-        let mut tagged = vec![0; 1518];
-        tagged[12..14].copy_from_slice(&[0x81, 0]);
-        assert!(fits(&tagged, 1500) && !fits(&tagged, 1499));
-        assert!(fits(&[0; BUFFER], 9000) && !fits(&[0; BUFFER + 1], 9000));
-        assert!(!fits(&[0; SHORT], 0), "the device is gone");
     }
 }

@@ -6,17 +6,19 @@
 use super::checksum;
 use super::device::Device;
 use super::error::XdpError;
+use super::limits::fits;
 use super::program::SocketMap;
 use super::socket::{self, Losses, Rings};
 use super::umem::Umem;
 use crate::batch::Batch;
 use crate::device::{PacketSocket, PacketSocketSettings};
-use crate::driver::contract::{Driver, DriverError, Received, Sent};
+use crate::driver::af_packet::link_state;
+use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -59,6 +61,8 @@ pub struct AfXdp {
     is_zero_copy: bool,
     /// Frames wait in the send ring for a system call.
     is_late: bool,
+    /// The frames of the last call that were too long.
+    skipped: Vec<u32>,
 }
 
 /// What all drivers of a device have in common.
@@ -69,11 +73,20 @@ struct Attached {
     _link: OwnedFd,
     /// The device was found to be removed.
     is_gone: AtomicBool,
+    /// Its MTU when it was last looked at; 0 if it is gone. The kernel drops longer frames without a word.
+    mtu: AtomicUsize,
 }
 
 impl Attached {
     fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Looks at the MTU.
+    fn look_at_mtu(&self) -> usize {
+        let mtu = self.watch.mtu();
+        self.mtu.store(mtu, Ordering::Relaxed);
+        mtu
     }
 
     /// Finds out whether the device was removed.
@@ -172,7 +185,8 @@ impl AfXdp {
         let senders = Umem::senders(&memory, sockets.len()).ok_or(XdpError::Descriptors)?;
         let watch = PacketSocket::from_descriptor(watch, WATCH).map_err(XdpError::Device)?;
         watch.watch().map_err(XdpError::Device)?;
-        let device = Arc::new(Attached { watch, _link: link, is_gone: AtomicBool::new(false) });
+        let (is_gone, mtu) = (AtomicBool::new(false), AtomicUsize::new(watch.mtu()));
+        let device = Arc::new(Attached { watch, _link: link, is_gone, mtu });
         // The first queue of each driver is one that sends.
         let count = drivers.clamp(1, senders);
         let mut parts: Vec<Vec<Queue>> = (0..count).map(|_| Vec::new()).collect();
@@ -200,6 +214,7 @@ impl AfXdp {
             is_watched: true,
             stays_watched: false,
             is_late: false,
+            skipped: Vec::new(),
         })
     }
 
@@ -216,6 +231,11 @@ impl AfXdp {
             self.is_watched = is_watched;
         }
         Ok(())
+    }
+
+    /// Looks at the MTU of the device, which may have changed: frames that are longer than it allows are dropped from now on.
+    pub(super) fn look_at_mtu(&self) -> usize {
+        self.device.look_at_mtu()
     }
 
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
@@ -396,21 +416,25 @@ impl Driver for AfXdp {
         }
         let mut sent = Sent::default();
         let mut added = 0;
-        let Self { queues, free, .. } = self;
+        let Self { queues, free, skipped, device, .. } = self;
+        skipped.clear();
+        let mtu = device.mtu.load(Ordering::Relaxed);
         let Some(Queue { rings: Rings { send: Some(send), .. }, umem, .. }) = queues.first_mut() else {
             return Ok(sent);
         };
         let mut room = send.room()?;
-        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
+        for number in frames {
+            let Some(frame) = batch.frame(*number as usize) else { continue };
             let Some(buffer) = free.pop_if(|_| room > 0) else { break };
-            if umem.write(buffer, frame) {
-                send.add([buffer, word(frame.len())]);
-                added += 1;
-                room -= 1;
-            } else {
-                // The device would drop it, too.
+            if !fits(frame, mtu) || !umem.write(buffer, frame) {
                 free.push(buffer);
+                sent.too_big += 1;
+                skipped.push(*number);
+                continue;
             }
+            send.add([buffer, word(frame.len())]);
+            added += 1;
+            room -= 1;
             sent.frames += 1;
             sent.bytes += frame.len() as u64;
         }
@@ -420,13 +444,18 @@ impl Driver for AfXdp {
         if let Some(taken_back) = self.flush(added)? {
             sent.down = true;
             let kept = (sent.frames as usize).saturating_sub(taken_back);
-            let lost = frames.iter().filter_map(|number| batch.frame(*number as usize));
+            let passed = frames.iter().filter(|number| !self.skipped.contains(number));
+            let lost = passed.filter_map(|number| batch.frame(*number as usize));
             let lost = lost.take(sent.frames as usize).skip(kept);
             sent.bytes -= lost.map(|frame| frame.len() as u64).sum::<u64>().min(sent.bytes);
             sent.frames = kept as u64;
         }
         sent.is_crowded = self.free.len() < self.send_buffers / 4;
         Ok(sent)
+    }
+
+    fn take_skipped(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.skipped)
     }
 
     fn is_crowded(&mut self) -> bool {
@@ -462,9 +491,14 @@ impl Driver for AfXdp {
         self.queues.len() as u32
     }
 
+    fn link_state(&self) -> Option<LinkState> {
+        Some(link_state(&self.device.watch))
+    }
+
     fn take_missed(&mut self) -> u64 {
         // Also checked here, so that a runner that never sleeps notices it.
         self.device.look();
+        self.device.look_at_mtu();
         let losses = self.queues.iter_mut().map(|queue| {
             let missed = socket::losses(&queue.socket).missed;
             let news = missed.saturating_sub(queue.reported.missed);
