@@ -29,6 +29,8 @@ pub mod device;
 mod direct;
 pub mod driver;
 mod forward;
+#[cfg(any(test, fuzzing))]
+mod hostile;
 mod huge_pages;
 mod link;
 mod made;
@@ -42,6 +44,12 @@ mod shards;
 mod silence;
 mod source_guard;
 mod switch;
+
+/// Entry points of the fuzz targets.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::hostile::device_frame;
+}
 
 pub use allocator::keep_freed_memory;
 pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame, UnreadFrame};

@@ -22,6 +22,8 @@ pub(crate) use offload::{
 };
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;
+#[cfg(any(test, fuzzing))]
+pub(crate) use ring::SlotBytes;
 pub(crate) use rx_frame::LargeFrame;
 pub use rx_frame::RxFrame;
 pub(crate) use tunnel::SET_OFFLOADS;

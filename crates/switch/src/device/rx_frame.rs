@@ -116,7 +116,7 @@ impl<'a> RxFrame<'a> {
     }
 
     /// The same frame after it was copied to a buffer, behind room for an offload header. It fits.
-    pub(super) fn moved<'b>(self, message: &'b mut [u8]) -> RxFrame<'b> {
+    pub(crate) fn moved<'b>(self, message: &'b mut [u8]) -> RxFrame<'b> {
         let place = message.get_mut(HEADER..HEADER + self.frame.len()).unwrap_or_default();
         if place.len() == self.frame.len() {
             place.copy_from_slice(self.frame);

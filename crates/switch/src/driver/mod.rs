@@ -20,6 +20,8 @@ mod tap;
 mod vhost_user;
 
 pub use af_packet::AfPacket;
+#[cfg(any(test, fuzzing))]
+pub(crate) use af_xdp::complete_checksum;
 pub use af_xdp::{AfXdp, XdpError, XdpInterface, XdpSent, XdpSource, pass_frames};
 pub use boxed::BoxPort;
 pub use contract::{Driver, DriverError, LinkState, Received, Refused, Sent};

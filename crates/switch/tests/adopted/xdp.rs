@@ -6,7 +6,9 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use switch::driver::{AfPacket, AfXdp, LinkState, Pipe, Sent, XdpError, XdpInterface, XdpSource, pass_frames};
+use switch::driver::{
+    AfPacket, AfXdp, LinkState, Pipe, Sent, XdpError, XdpInterface, XdpSource, pass_frames,
+};
 use switch::{Batch, Counters, Driver, PortSettings, StaticTable, SwitchRunner};
 use test_support::{Capability, skip};
 

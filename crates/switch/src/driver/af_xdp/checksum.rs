@@ -13,7 +13,7 @@ const UDP: u8 = 17;
 
 /// Completes the TCP or UDP checksum of a frame, if it has only the sum of the pseudo-header.
 #[inline]
-pub(super) fn complete(frame: &mut [u8]) {
+pub(crate) fn complete(frame: &mut [u8]) {
     let Some((segment, pseudo, field)) = found(frame) else { return };
     let Some(covered) = frame.get_mut(segment) else { return };
     let Some(place) = covered.get(field..field + 2) else { return };

@@ -13,6 +13,8 @@ mod socket;
 mod traffic;
 mod umem;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use checksum::complete as complete_checksum;
 pub use error::XdpError;
 pub use interface::{XdpInterface, XdpSent};
 pub use port::AfXdp;
