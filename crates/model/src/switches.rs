@@ -13,7 +13,7 @@ use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
 use crate::memif::MemifSecret;
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
-use crate::size::{TunnelMtu, UdpPort, Vni, Weight};
+use crate::size::{Size, TunnelMtu, UdpPort, Vni, Weight};
 use crate::text::as_text;
 use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
@@ -209,6 +209,10 @@ pub enum PortDriver {
         /// The maximum number of queue pairs: 1 to 16. The machine may use fewer. Absent: one for each switch thread.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queues: Option<u32>,
+        /// How much memory the machine may have. Pages of it that the switch is the first to write to count as memory of the fabric.
+        /// Absent: 16 GiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<Size>,
     },
     /// A memif interface: memory that is shared with a process on the daemon's host, such as VPP, or a DPDK application.
     Memif {

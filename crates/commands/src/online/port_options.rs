@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use api::{
     AddPort, BoundAddresses, CapturePoint, Device, HostAddress, IpPrefix, IpPrefixError, Limits, MacAddr,
-    MemifSecret, PortDriver, PortName, SocketRole, TunnelMtu, UdpPort, Vni, Weight,
+    MemifSecret, PortDriver, PortName, Size, SocketRole, TunnelMtu, UdpPort, Vni, Weight,
 };
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -95,6 +95,9 @@ pub(crate) struct PortOptions {
     /// memif, vhost_user: whether the port listens at the socket or connects to it [default for vhost_user: server]
     #[arg(long, value_name = "server|client", value_parser = parse_role)]
     role: Option<SocketRole>,
+    /// vhost_user: how much memory the machine may have [default: 16G]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
     /// memif: number of the interface, the same at both ends [default: 0]
     #[arg(long, value_name = "N")]
     id: Option<u32>,
@@ -261,6 +264,7 @@ impl PortOptions {
                 path: path(&self.path)?.ok_or_else(|| PortOptionsError::NoVhostUser(name.clone()))?,
                 role: self.role.unwrap_or_default(),
                 queues: self.queues,
+                memory: self.memory,
             },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
@@ -306,6 +310,7 @@ impl PortOptions {
             ("rate", self.rate.is_some(), captures),
             ("path", self.path.is_some(), sockets),
             ("role", self.role.is_some(), sockets),
+            ("memory", self.memory.is_some(), &[Driver::VhostUser]),
             ("id", self.id.is_some(), &[Driver::Memif]),
             ("secret", self.secret.is_some(), &[Driver::Memif]),
             ("to", self.to.is_some(), &[Driver::Pipe, Driver::Box]),

@@ -121,6 +121,8 @@ struct PortEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<SocketRole>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<MemifSecret>,
@@ -286,6 +288,7 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         repeat: None,
         rate: None,
         queues: None,
+        memory: None,
         path: None,
         role: None,
         id: None,
@@ -331,8 +334,8 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
             entry.queues = queues;
             entry.id = Some(id).filter(|id| *id != 0);
         }
-        PortDriver::VhostUser { path, role, queues } => {
-            entry.queues = queues;
+        PortDriver::VhostUser { path, role, queues, memory } => {
+            (entry.queues, entry.memory) = (queues, memory);
             (entry.driver, entry.path, entry.role) = (Driver::VhostUser, Some(path), Some(role));
         }
         PortDriver::Null {} => {}

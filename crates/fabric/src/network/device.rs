@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use switch::Driver;
 use switch::driver::{
     AfPacket, AfXdp, Encapsulation, MemifPort, MemifSettings, Null, OverlayPort, OverlaySettings, PcapPort,
-    PortSlot, Tap, VhostUser, VhostUserQueues,
+    PortSlot, Tap, VhostUser, VhostUserSettings,
 };
 
 /// The drivers of a port: one for each queue of its device, but no more than switch threads. `descriptors` are those of its
@@ -34,15 +34,17 @@ pub(crate) fn adopt(
             let ports = port.and_then(|port| port.divide(threads.min(queues.into())));
             return Ok(Some(boxed(ports.map_err(|error| PortError::Device(error.into()))?)));
         }
-        PortDriver::VhostUser { role, queues, .. }
+        PortDriver::VhostUser { role, queues, memory, .. }
             if !descriptors.is_empty() || *role == SocketRole::Client =>
         {
             let pairs = queues.map_or(threads, |queues| queues as usize);
-            let queues = VhostUserQueues { pairs, drivers: threads };
+            let defaults = VhostUserSettings::default();
+            let memory = memory.map_or(defaults.memory, |memory| memory.0);
+            let settings = VhostUserSettings { pairs, drivers: threads, memory };
             let port = match (role, descriptors.into_iter().next()) {
-                (_, None) => VhostUser::unconnected_with(queues),
-                (SocketRole::Server, Some(listener)) => VhostUser::server_with(listener, queues),
-                (SocketRole::Client, Some(socket)) => VhostUser::client_with(socket, queues),
+                (_, None) => VhostUser::unconnected_with(settings),
+                (SocketRole::Server, Some(listener)) => VhostUser::server_with(listener, settings),
+                (SocketRole::Client, Some(socket)) => VhostUser::client_with(socket, settings),
             };
             return Ok(Some(boxed(port.map_err(|error| PortError::Device(error.into()))?.divide())));
         }

@@ -37,4 +37,4 @@ pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};
 pub use pipe::Pipe;
 pub use port_slot::PortSlot;
 pub use tap::Tap;
-pub use vhost_user::{VhostUser, VhostUserError, VhostUserQueues};
+pub use vhost_user::{VhostUser, VhostUserError, VhostUserSettings};

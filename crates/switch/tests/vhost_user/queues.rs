@@ -1,15 +1,15 @@
 //! Several queue pairs, which several drivers divide among them.
 
-use super::front_end::{FrontEnd, SEVERAL_QUEUES, USUAL};
+use super::front_end::{FrontEnd, MEMORY, SEVERAL_QUEUES, USUAL};
 use super::{batch, is_readable, receive, serve};
 use std::os::unix::net::UnixStream;
 use switch::Driver;
-use switch::driver::{LinkState, VhostUser, VhostUserQueues};
+use switch::driver::{LinkState, VhostUser, VhostUserSettings};
 
 /// A port with this number of pairs and drivers, and a front end that uses two pairs, with the handshake done.
 fn connected(pairs: usize, drivers: usize) -> (Vec<VhostUser>, FrontEnd) {
     let (near, far) = UnixStream::pair().unwrap();
-    let queues = VhostUserQueues { pairs, drivers };
+    let queues = VhostUserSettings { pairs, drivers, ..VhostUserSettings::default() };
     let mut ports = VhostUser::client_with(near.into(), queues).unwrap().divide();
     let mut front_end = FrontEnd::new(far, USUAL | SEVERAL_QUEUES);
     front_end.pairs = 2;
@@ -130,7 +130,7 @@ fn a_fault_at_one_pair_ends_the_connection() {
 fn a_port_says_how_many_pairs_it_has() {
     for pairs in [1, 2, 16] {
         let (near, far) = UnixStream::pair().unwrap();
-        let queues = VhostUserQueues { pairs, drivers: 1 };
+        let queues = VhostUserSettings { pairs, ..VhostUserSettings::default() };
         let mut port = VhostUser::client_with(near.into(), queues).unwrap();
         let front_end = FrontEnd::new(far, USUAL);
         let mut ask = |request: u32| {
@@ -145,6 +145,25 @@ fn a_port_says_how_many_pairs_it_has() {
         assert!(!serve(&mut port) && front_end.is_closed());
     }
     for pairs in [0, 17] {
-        assert!(VhostUser::unconnected_with(VhostUserQueues { pairs, drivers: 1 }).is_err());
+        let settings = VhostUserSettings { pairs, ..VhostUserSettings::default() };
+        assert!(VhostUser::unconnected_with(settings).is_err());
+    }
+}
+
+/// What the switch writes to is charged to it, so a port takes no more memory of a machine than it says.
+#[test]
+fn the_memory_of_a_machine_is_limited() {
+    assert_eq!(VhostUserSettings::default().memory, 16 << 30);
+    for (memory, is_taken) in [(MEMORY, true), (MEMORY - 1, false)] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let settings = VhostUserSettings { memory, ..VhostUserSettings::default() };
+        let mut port = VhostUser::client_with(near.into(), settings).unwrap();
+        let front_end = FrontEnd::new(far, USUAL);
+        front_end.handshake().iter().for_each(|message| front_end.send(message));
+        serve(&mut port);
+        let why = "no front end is connected: the peer shares 2 MiB of memory, and the port takes 1: add it with another --memory";
+        let expected = if is_taken { LinkState::Up } else { LinkState::Gone(why.into()) };
+        assert_eq!(port.link_state(), Some(expected));
+        assert_eq!(front_end.is_closed(), !is_taken);
     }
 }

@@ -174,7 +174,7 @@ impl Connection {
                 }
             }
             Message::SetMemory(places) => {
-                self.memory = Arc::new(GuestMemory::map(&places, descriptors)?);
+                self.memory = Arc::new(GuestMemory::map(&places, descriptors, self.pairs.most_memory)?);
                 self.stop_rings();
                 self.place_rings();
             }

@@ -22,6 +22,13 @@ pub enum VhostUserError {
     Queue(u32),
     /// A memory region is empty, overlaps with another one, is not inside its file, or there are too many.
     Region,
+    /// The peer shares more bytes of memory than the port takes.
+    TooMuchMemory {
+        /// What the peer shares.
+        wanted: u64,
+        /// What the port takes.
+        most: u64,
+    },
     /// The file of a memory region may keep an access waiting: it is neither a memory file nor in tmpfs or hugetlbfs.
     NotMemory,
     /// The peer truncated its memory.
@@ -58,6 +65,13 @@ impl fmt::Display for VhostUserError {
             Self::Features(bits) => write!(f, "the peer accepted features that were not offered: {bits:#x}"),
             Self::Queue(number) => write!(f, "queue {number} does not exist, or has a wrong size"),
             Self::Region => f.write_str("the peer's table of memory regions is invalid"),
+            Self::TooMuchMemory { wanted, most } => {
+                let (wanted, most) = (wanted.div_ceil(1 << 20), most >> 20);
+                write!(
+                    f,
+                    "the peer shares {wanted} MiB of memory, and the port takes {most}: add it with another --memory"
+                )
+            }
             Self::NotMemory => f.write_str(
                 "the peer's memory is neither a memory file nor in tmpfs or hugetlbfs: \
                  share it as memory-backend-memfd, or from a folder in tmpfs",

@@ -15,9 +15,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Maximum bytes of one peer's memory. Pages of it that the switch is the first to write to are charged to the fabric.
-const MAX_MEMORY: u64 = 256 << 30;
-
 /// Bytes of an ordinary page.
 const PAGE: u64 = 4096;
 
@@ -38,9 +35,13 @@ struct Region {
 pub(super) struct GuestMemory(Vec<Region>);
 
 impl GuestMemory {
-    /// Maps the regions of a table. Each comes with a file.
-    pub(super) fn map(places: &[RegionPlace], files: Vec<OwnedFd>) -> Result<Self, VhostUserError> {
-        check_places(places)?;
+    /// Maps the regions of a table, of up to `most` bytes in all. Each comes with a file.
+    pub(super) fn map(
+        places: &[RegionPlace],
+        files: Vec<OwnedFd>,
+        most: u64,
+    ) -> Result<Self, VhostUserError> {
+        check_places(places, most)?;
         let regions = places.iter().zip(files).map(|(place, file)| Region::map(*place, &file));
         Ok(Self(regions.collect::<Result<_, _>>()?))
     }
@@ -179,14 +180,18 @@ impl Region {
 }
 
 /// Checks sizes, and that no address is in two regions.
-fn check_places(places: &[RegionPlace]) -> Result<(), VhostUserError> {
+fn check_places(places: &[RegionPlace], most: u64) -> Result<(), VhostUserError> {
     let sum = places.iter().try_fold(0u64, |sum, place| sum.checked_add(place.size));
+    let wanted = sum.ok_or(VhostUserError::Region)?;
+    if wanted > most {
+        return Err(VhostUserError::TooMuchMemory { wanted, most });
+    }
     let has_no_end = |place: &RegionPlace| {
         place.size == 0
             || place.guest.checked_add(place.size).is_none()
             || place.user.checked_add(place.size).is_none()
     };
-    if sum.is_none_or(|sum| sum > MAX_MEMORY) || places.iter().any(has_no_end) {
+    if places.iter().any(has_no_end) {
         return Err(VhostUserError::Region);
     }
     let apart =
@@ -291,7 +296,7 @@ mod tests {
 
     fn map(places: &[RegionPlace], file: &File) -> Result<GuestMemory, VhostUserError> {
         let files = places.iter().map(|_| file.try_clone().unwrap().into());
-        GuestMemory::map(places, files.collect())
+        GuestMemory::map(places, files.collect(), 0x10000)
     }
 
     #[test]
@@ -308,7 +313,6 @@ mod tests {
             (vec![place(u64::MAX - 1, 4, 0, 0)], false),
             (vec![place(0, 4, u64::MAX - 1, 0)], false),
             (vec![place(0, u64::MAX, 0, 0)], false),
-            (vec![place(0, MAX_MEMORY + 1, 0, 0)], false),
             (vec![place(0, 0x2000, 0, 0), place(0x2000, 0x2000, 0x2000, 0)], true),
             (vec![place(0, 0x2000, 0, 0), place(0x1fff, 0x2000, 0x2000, 0)], false),
             (vec![place(0, 0x2000, 0x1000, 0), place(0x2000, 0x2000, 0, 0)], false),
@@ -316,8 +320,10 @@ mod tests {
             assert_eq!(map(&places, &file).is_ok(), is_valid, "{places:?}");
         }
         let other =
-            GuestMemory::map(&[place(0, 1, 0, 0)], vec![File::open("/proc/self/exe").unwrap().into()]);
+            GuestMemory::map(&[place(0, 1, 0, 0)], vec![File::open("/proc/self/exe").unwrap().into()], 1);
         assert!(matches!(other, Err(VhostUserError::NotMemory | VhostUserError::System(_))), "{other:?}");
+        let more = map(&[place(0, 0x8000, 0, 0), place(0x8000, 0x8001, 0x8000, 0)], &file).unwrap_err();
+        assert!(matches!(more, VhostUserError::TooMuchMemory { wanted: 0x10001, most: 0x10000 }), "{more:?}");
     }
 
     #[test]

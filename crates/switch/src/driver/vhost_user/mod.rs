@@ -11,4 +11,4 @@ mod port;
 mod ring;
 
 pub use error::VhostUserError;
-pub use port::{VhostUser, VhostUserQueues};
+pub use port::{VhostUser, VhostUserSettings};

@@ -31,6 +31,8 @@ pub(super) struct Pairs {
     sending: AtomicUsize,
     /// What the peer did wrong at a ring of another driver than the first.
     failure: Mutex<Option<VhostUserError>>,
+    /// Maximum bytes of memory that a peer may share.
+    pub(super) most_memory: u64,
 }
 
 #[derive(Debug, Default)]
@@ -65,10 +67,10 @@ impl Pair {
 }
 
 impl Pairs {
-    /// This number of pairs without rings, for drivers with these sets of descriptors.
-    pub(super) fn new(count: usize, epolls: Vec<OwnedFd>) -> Self {
+    /// This number of pairs without rings, for drivers with these sets of descriptors, and peers with so many bytes of memory.
+    pub(super) fn new(count: usize, epolls: Vec<OwnedFd>, most_memory: u64) -> Self {
         let pairs = (0..count).map(|_| Mutex::default()).collect();
-        Self { pairs, epolls, sending: AtomicUsize::new(0), failure: Mutex::default() }
+        Self { pairs, epolls, sending: AtomicUsize::new(0), failure: Mutex::default(), most_memory }
     }
 
     /// The number of queues, two of each pair.

@@ -37,45 +37,47 @@ pub struct VhostUser {
     is_gone: bool,
 }
 
-/// How many queue pairs a port offers, and how many drivers divide them.
+/// How a port works: how many queue pairs it offers, and what a peer may share.
 #[derive(Clone, Copy, Debug)]
-pub struct VhostUserQueues {
+pub struct VhostUserSettings {
     /// Maximum number of pairs: 1 to 16. A peer may use fewer.
     pub pairs: usize,
     /// The number of drivers; no more than there are pairs.
     pub drivers: usize,
+    /// Maximum bytes of memory that a peer may share. Pages of it that the switch is the first to write to are charged to the fabric.
+    pub memory: u64,
 }
 
-impl Default for VhostUserQueues {
-    /// One pair.
+impl Default for VhostUserSettings {
+    /// One pair, and 16 GiB of memory.
     fn default() -> Self {
-        Self { pairs: 1, drivers: 1 }
+        Self { pairs: 1, drivers: 1, memory: 16 << 30 }
     }
 }
 
 impl VhostUser {
     /// A port at which front ends connect to a socket that listens.
     pub fn server(listener: OwnedFd) -> io::Result<Self> {
-        Self::server_with(listener, VhostUserQueues::default())
+        Self::server_with(listener, VhostUserSettings::default())
     }
 
     /// The first driver of such a port with several queue pairs.
-    pub fn server_with(listener: OwnedFd, queues: VhostUserQueues) -> io::Result<Self> {
+    pub fn server_with(listener: OwnedFd, settings: VhostUserSettings) -> io::Result<Self> {
         set_nonblocking(&listener)?;
         let ringers = Ringers::at(&listener);
-        let port = Self { listener: Some(listener), ringers, ..Self::unconnected_with(queues)? };
+        let port = Self { listener: Some(listener), ringers, ..Self::unconnected_with(settings)? };
         port.listen().map_err(io::Error::other)?;
         Ok(port)
     }
 
     /// A port with a connection to a front end.
     pub fn client(socket: OwnedFd) -> io::Result<Self> {
-        Self::client_with(socket, VhostUserQueues::default())
+        Self::client_with(socket, VhostUserSettings::default())
     }
 
     /// The first driver of such a port with several queue pairs.
-    pub fn client_with(socket: OwnedFd, queues: VhostUserQueues) -> io::Result<Self> {
-        let mut port = Self { ringers: Ringers::at(&socket), ..Self::unconnected_with(queues)? };
+    pub fn client_with(socket: OwnedFd, settings: VhostUserSettings) -> io::Result<Self> {
+        let mut port = Self { ringers: Ringers::at(&socket), ..Self::unconnected_with(settings)? };
         let connection = Connection::new(socket, port.pairs.clone(), &port.ringers);
         port.connection = Some(connection.map_err(io::Error::other)?);
         Ok(port)
@@ -83,18 +85,21 @@ impl VhostUser {
 
     /// A port that has no socket.
     pub fn unconnected() -> io::Result<Self> {
-        Self::unconnected_with(VhostUserQueues::default())
+        Self::unconnected_with(VhostUserSettings::default())
     }
 
     /// The first driver of such a port with several queue pairs.
-    pub fn unconnected_with(queues: VhostUserQueues) -> io::Result<Self> {
-        if !(1..=MAX_PAIRS).contains(&queues.pairs) {
+    pub fn unconnected_with(settings: VhostUserSettings) -> io::Result<Self> {
+        if !(1..=MAX_PAIRS).contains(&settings.pairs) {
             let why = "a vhost_user port has 1 to 16 queue pairs";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let drivers = queues.drivers.clamp(1, queues.pairs);
+        let drivers = settings.drivers.clamp(1, settings.pairs);
         let epolls = (0..drivers).map(|_| epoll()).collect::<io::Result<_>>()?;
-        Ok(Self::part(Arc::new(Pairs::new(queues.pairs, epolls)), Part { number: 0, drivers }))
+        Ok(Self::part(
+            Arc::new(Pairs::new(settings.pairs, epolls, settings.memory)),
+            Part { number: 0, drivers },
+        ))
     }
 
     fn part(pairs: Arc<Pairs>, part: Part) -> Self {
