@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Daemon, wait};
+use support::{Daemon, capture as start_capture, wait};
 
 /// Frames of a capture.
 const FRAMES: u64 = 200;
@@ -49,6 +49,7 @@ fn two_switches_are_joined_by_a_memif() {
             other[5] = "memif";
             daemon.check(&other, 5, &["has this device, file, socket or tunnel already"]);
         }
+        let captured = start_capture(&daemon.socket(), "left/memif", FRAMES as usize);
         let name = format!("in{round}");
         daemon.check(&["port", "add", "left", &name, "--driver", "pcap", "--read", capture], 0, &[]);
         wait("all frames arrive", || {
@@ -57,6 +58,8 @@ fn two_switches_are_joined_by_a_memif() {
         let left = port(&daemon, "left", "memif");
         assert_eq!(left["traffic"]["sent_packets"], round * FRAMES);
         assert_eq!(left["drops"], serde_json::json!({}));
+        let header = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
+        assert!(captured().iter().all(|frame| frame.len() == 1014 && frame.starts_with(&header)));
         daemon.check(&["account"], 0, &["port left/memif", "port right/memif"]);
         daemon.until(&["events"], "port memif of switch left works again");
         daemon.check(&["port", "rm", "right", "memif"], 0, &[]);

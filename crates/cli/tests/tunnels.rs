@@ -5,8 +5,8 @@ mod support;
 
 use std::net::UdpSocket;
 use std::process::Command;
-use support::Daemon;
 use support::network::Network;
+use support::{Daemon, capture};
 use test_support::{Capability, require};
 
 /// Sends pings through the tunnel. Returns whether all are answered.
@@ -77,7 +77,16 @@ fn a_user_connects_hosts_by_tunnels() {
     }
     daemon.check(&tunnel("far", &["--vni", "42"]), 0, &[]);
     daemon.check(&["port", "ls", "lan"], 0, &["vxlan 192.0.2.2 vni 42"]);
-    assert!(ping(&near, "-c 3 10.9.0.2") && ping(&near, "-c 3 -M do -s 1422 10.9.0.2"));
+    assert!(ping(&near, "-c 3 10.9.0.2"));
+    // Requests and their answers.
+    let captured = near.inside(|| capture(&daemon.socket(), "lan/far", 6));
+    assert!(ping(&near, "-c 3 -M do -s 1422 10.9.0.2"));
+    let captured = captured();
+    for addresses in [[10, 9, 0, 1, 10, 9, 0, 2], [10, 9, 0, 2, 10, 9, 0, 1]] {
+        let is_it =
+            |frame: &&Vec<u8>| frame.len() == 1464 && frame[12..14] == [8, 0] && frame[26..34] == addresses;
+        assert_eq!(captured.iter().filter(is_it).count(), 3, "{captured:?}");
+    }
     // The same network a second time; another one at the same UDP port; one that has another kind of tunnel.
     daemon.check(
         &tunnel("again", &["--vni", "42"]),
@@ -115,8 +124,14 @@ fn a_user_connects_hosts_by_tunnels() {
     // The port works again after its path was gone.
     assert!(near.ip(&["link set near down"]));
     assert!(!ping(&near, "-c 1 -W 1 10.9.0.2"));
+    daemon.check(&["port", "ls", "lan"], 0, &["vni 42 (waiting)", "lan/far: 192.0.2.2 can't be reached"]);
     assert!(near.ip(&["link set near up"]));
     assert!(ping(&near, "-c 2 10.9.0.2"));
+    let far = daemon
+        .json(&["port", "ls", "lan"])
+        .as_array()
+        .and_then(|ports| ports.iter().find(|port| port["name"] == "far").cloned());
+    assert_eq!(far.expect("the port")["link"], "up");
     daemon.check(&["port", "rm", "lan", "far"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "other"], 0, &[]);
     assert!(near.ip(&["link add vx type vxlan id 9 remote 192.0.2.2 dstport 4789", "link set vx up"]));

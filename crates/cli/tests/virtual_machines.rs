@@ -10,8 +10,8 @@ use front_end::{FrontEnd, RECEIVE, SEVERAL_QUEUES, SIZE, TRANSMIT, USUAL};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
-use support::TIMEOUT;
 use support::planes::{Planes, until};
+use support::{TIMEOUT, capture};
 
 /// Does the handshake, as a virtual machine does: it waits for each answer.
 fn shake_hands(front_end: &FrontEnd) {
@@ -75,7 +75,7 @@ fn port(planes: &Planes, name: &str) -> serde_json::Value {
 
 fn add(planes: &Planes, name: &str, options: &[&str]) {
     let path = planes.path(name);
-    let arguments = ["port", "add", "lan", name, "--driver", "vhost_user", "--path", &path];
+    let arguments = ["port", "add", "lan", name, "--driver", "vhost-user", "--path", &path];
     planes.check(&[&arguments, options].concat(), 0, &[]);
 }
 
@@ -133,6 +133,16 @@ fn virtual_machines_are_members_of_a_switch() {
     (one, two) = (again(one, "one"), again(two, "two"));
     pass(&mut one, &mut two, &frame(2, 1));
 
+    // A machine with more memory than a port takes is refused, and the port says so.
+    add(&planes, "small", &["--memory", "1M"]);
+    let small = UnixStream::connect(planes.path("small")).expect("the port listens");
+    let small = FrontEnd::new(small, USUAL);
+    small.handshake().iter().for_each(|message| small.send(message));
+    until("a fault", || {
+        let fault = port(&planes, "small")["fault"].clone();
+        fault.as_str().is_some_and(|why| why.contains("the port takes 1: add it with another --memory"))
+    });
+
     // A port that is removed leaves no socket.
     planes.check(&["port", "rm", "lan", "one"], 0, &[]);
     assert!(!std::path::Path::new(&planes.path("one")).exists());
@@ -174,6 +184,34 @@ fn a_port_of_a_virtual_machine_waits_for_it() {
         let stream = accept();
         vm = vm.reconnected(stream);
     }
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    assert!(daemon.wait().expect("an end").success());
+}
+
+/// A stack makes the ports of its machines, and its end disconnects them.
+#[test]
+fn virtual_machines_are_members_of_a_stack() {
+    let planes = Planes::new("machine-stack");
+    let mut daemon = planes.start();
+    let port_of = |name: &str, driver: &str| {
+        format!("{name} = {{ driver = \"{driver}\", path = \"{}\" }}\n", planes.path(name))
+    };
+    let (vm0, vm1) = (port_of("vm0", "vhost_user"), port_of("vm1", "vhost-user"));
+    let stack = planes.file("site.toml", &format!("name = \"site\"\n[switches.lan.ports]\n{vm0}{vm1}"));
+    planes.check(&["up", &stack], 0, &[]);
+    let [mut vm0, mut vm1] = ["vm0", "vm1"].map(|name| connect(&planes, name));
+    until("the rings", || port(&planes, "vm0")["link"] == "up" && port(&planes, "vm1")["link"] == "up");
+    let captured = capture(planes.path("socket").as_ref(), "lan/vm1", 1);
+    pass(&mut vm0, &mut vm1, &frame(2, 1));
+    assert_eq!(captured(), [frame(2, 1)]);
+    pass(&mut vm1, &mut vm0, &frame(1, 2));
+    // The stack as it is has the driver's own name.
+    let exported = planes.check(&["export", "site"], 0, &["driver = \"vhost_user\""]);
+    assert!(!exported.contains("vhost-user"), "{exported}");
+    planes.check(&["up", &stack], 0, &[]);
+    assert_eq!(port(&planes, "vm0")["link"], "up", "nothing was made again");
+    planes.check(&["down", "site"], 0, &[]);
+    until("the end of the connections", || vm0.is_closed() && vm1.is_closed());
     planes.check(&["daemon", "stop", "--all"], 0, &[]);
     assert!(daemon.wait().expect("an end").success());
 }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -142,6 +142,36 @@ impl Daemon {
             }
             assert!(begin.elapsed() < TIMEOUT, "{arguments:?}: no {expected:?} in: {text}");
         }
+    }
+}
+
+/// Captures frames at a port until there are as many. Returns when the capture has begun; the function that it returns waits for its
+/// end, and returns the frames.
+pub(crate) fn capture(socket: &Path, point: &str, count: usize) -> impl FnOnce() -> Vec<Vec<u8>> + use<> {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(["capture", point, "--count", &count.to_string()])
+        .env("CLICKBOX_SOCKET", socket)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut messages = BufReader::new(program.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    messages.read_line(&mut line).expect("a line");
+    assert!(line.contains(&format!("capturing at {point}")), "{line}");
+    move || {
+        let output = program.wait_with_output().expect("the program ends");
+        let mut summary = String::new();
+        messages.read_to_string(&mut summary).expect("text");
+        assert!(output.status.success(), "{summary}");
+        let (mut decoder, mut frames) = (capture::Decoder::new(), Vec::new());
+        decoder.feed(&output.stdout);
+        while let Some(record) = decoder.record().expect("a capture") {
+            frames.push(record.bytes.to_vec());
+        }
+        assert_eq!(frames.len(), count);
+        frames
     }
 }
 
