@@ -641,6 +641,27 @@ fn kills_and_corruption_do_not_affect_other_boxes() {
 /// Where the kernel has to split joined frames, it passes on those of this length in bytes, which can be two short segments.
 const LARGEST_JOINED: usize = 2000;
 
+/// Checks the checksums of a TCP frame as it came, before anything fills them in: they are correct, or the frame is marked, and its
+/// checksum is the sum of the pseudo-header, as cards and receivers expect it.
+fn check_raw(frame: &[u8], partial: Option<(usize, usize)>) {
+    let length = 14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    let address = |at: usize| Ipv4Addr::new(frame[at], frame[at + 1], frame[at + 2], frame[at + 3]);
+    let segment = &frame[34..length];
+    let pseudo = Sum::ZERO.pseudo4(address(26), address(30), 6, segment.len() as u16);
+    assert_eq!(internet(&frame[14..34]), 0, "{:?}", &frame[..54]);
+    match partial {
+        None => assert_eq!(pseudo.bytes(segment).finish(), 0, "{:?}", &frame[..54]),
+        Some(place) => {
+            assert_eq!(
+                (place, &segment[16..18]),
+                ((34, 16), &pseudo.fold().to_be_bytes()[..]),
+                "{:?}",
+                &frame[..54]
+            );
+        }
+    }
+}
+
 /// Reads the TCP frames that arrive at an interface, up to an amount of data for a port: checks that each has correct checksums and follows the
 /// one before. Returns the bytes of their data, and how many joined frames were longer than [`LARGEST_JOINED`].
 fn read_segments(device: &str, port: u16, data: usize, ready: &Barrier) -> (Vec<u8>, usize) {
@@ -649,12 +670,17 @@ fn read_segments(device: &str, port: u16, data: usize, ready: &Barrier) -> (Vec<
     ready.wait();
     let (mut segmenter, mut buffer) = (Segmenter::default(), [0; 2048]);
     let (mut came, mut joined, mut next) = (Vec::new(), 0, None);
+    let mut raw = vec![0; 1 << 17];
     let begin = Instant::now();
     while came.len() < data {
         assert!(begin.elapsed() < TIMEOUT, "{} of {data} bytes came", came.len());
         let mut frames = Vec::new();
         socket.receive(64, |frame| {
             assert_eq!(frame.cut, 0);
+            assert!(frame.copy_raw_to(&mut raw));
+            if raw[12..14] == [8, 0] && raw[23] == 6 {
+                check_raw(&raw[..frame.length()], frame.partial_checksum());
+            }
             if frame.is_gso() {
                 joined += usize::from(frame.length() > LARGEST_JOINED);
                 assert!(segmenter.load(&frame, buffer.len()), "{} bytes", frame.length());

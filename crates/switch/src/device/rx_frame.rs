@@ -157,10 +157,16 @@ impl<'a> RxFrame<'a> {
         fits
     }
 
+    /// Where the checksum is that the sender left to the network card, in the frame with its tag: the offset of the first byte that it
+    /// covers, and the offset of its field from there. The field holds the sum of the pseudo-header.
+    pub fn partial_checksum(&self) -> Option<(usize, usize)> {
+        self.offload().checksum
+    }
+
     /// Copies the frame to the start of `to`, with the tag inserted and the checksum left as it came. Returns false if
     /// it doesn't fit.
     #[inline]
-    pub(super) fn copy_raw_to(&self, to: &mut [u8]) -> bool {
+    pub fn copy_raw_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.length()) else { return false };
         match (self.tag, self.frame.split_at_checked(ADDRESSES)) {
             (Some(tag), Some((addresses, rest))) => {
