@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -126,4 +127,65 @@ fn the_guides_commands_print_the_output_shown() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A table of a page: the cells of each row, without those of the head.
+fn table<'t>(page: &'t str, head: &str) -> Vec<Vec<&'t str>> {
+    let (_, rest) = page.split_once(head).unwrap_or_else(|| panic!("no table {head:?}"));
+    let rows = rest.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+}
+
+/// What is between backticks and could be the name of a class.
+fn classes(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// The page of configurations for Click names only classes that are missing here, and its numbers agree with its tables. With the
+/// variable `CLICKBOX_CONFIGURATIONS`, a folder with the folders `conf` of FastClick and Click as `fastclick` and `click`, the page is
+/// also compared with what they give.
+#[test]
+fn the_page_of_configurations_says_what_is_missing() {
+    let page = fs::read_to_string(root().join("docs/book/click-configurations.md")).expect("the page");
+    let missing =
+        ["FastClick", "Click"].map(|name| table(&page, &format!("| configuration of {name} | lacks |")));
+    let refused = table(&page, "| configuration | in FastClick | in Click | why |");
+    let refused_of = [1, 2]
+        .map(|column| refused.iter().map(|row| row[column]).filter(|cell| *cell != "–").collect::<Vec<_>>());
+    let all = [90, 55];
+    let [fastclick, click] = [0, 1].map(|of| all[of] - missing[of].len() - refused_of[of].len());
+    for text in [
+        format!("accepts {fastclick} of the 90 configurations of FastClick, and {click} of the 55 of Click"),
+        format!(
+            "refuses {} of the others of FastClick, and {} of those of Click",
+            refused_of[0].len(),
+            refused_of[1].len()
+        ),
+        format!("The remaining {} and {} lack something", missing[0].len(), missing[1].len()),
+    ] {
+        assert!(page.contains(&text), "{text}");
+    }
+    let names: BTreeSet<&str> = missing.iter().flatten().flat_map(|row| classes(row[1])).collect();
+    let folder = folder("configurations");
+    let declared: Vec<String> =
+        names.iter().enumerate().map(|(at, name)| format!("x{at} :: {name};")).collect();
+    fs::write(folder.join("classes.click"), declared.join("\n")).expect("a file");
+    let workspace = Workspace { socket: folder.join("no-daemon"), folder };
+    let brief = |path: &str| {
+        let text = shell(&format!("clickbox check --brief L=60 N=100 S=1000 {path}"), &workspace).stdout;
+        String::from_utf8(text).expect("text").trim_end().to_string()
+    };
+    let list: Vec<&str> = names.into_iter().collect();
+    assert_eq!(brief("classes.click"), format!("classes.click: no class {}", list.join(", ")));
+    let Some(folder) = std::env::var_os("CLICKBOX_CONFIGURATIONS") else { return };
+    for (of, name) in ["fastclick", "click"].into_iter().enumerate() {
+        let folder = Path::new(&folder).join(name);
+        let lacks = missing[of].iter().map(|row| (row[0].trim_matches('`'), Some(row[1])));
+        for (file, lacks) in lacks.chain(refused_of[of].iter().map(|cell| (cell.trim_matches('`'), None))) {
+            let text = brief(folder.join(file).to_str().expect("a plain path"));
+            assert!(!text.ends_with(": accepted"), "{text}");
+            let wanted = lacks.map(|lacks| classes(lacks).collect::<Vec<_>>().join(", ")).unwrap_or_default();
+            assert!(text.contains(&wanted), "{text}");
+        }
+    }
 }
