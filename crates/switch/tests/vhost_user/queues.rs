@@ -159,8 +159,13 @@ fn the_memory_of_a_machine_is_limited() {
         let settings = VhostUserSettings { memory, ..VhostUserSettings::default() };
         let mut port = VhostUser::client_with(near.into(), settings).unwrap();
         let front_end = FrontEnd::new(far, USUAL);
-        front_end.handshake().iter().for_each(|message| front_end.send(message));
-        serve(&mut port);
+        for message in front_end.handshake() {
+            front_end.send(&message);
+            if !serve(&mut port) {
+                break;
+            }
+            front_end.answer();
+        }
         let why = "no front end is connected: the peer shares 2 MiB of memory, and the port takes 1: add it with another --memory";
         let expected = if is_taken { LinkState::Up } else { LinkState::Gone(why.into()) };
         assert_eq!(port.link_state(), Some(expected));
