@@ -8,9 +8,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use click_lang::steps::pause_every;
-use element::{Class, ClassInfo, Context, DynElement, Fate, Outputs};
+use element::{Class, ClassInfo, Fate};
 
-use crate::state::RouterState;
 use crate::step_sizes::ELEMENTS_A_STEP;
 
 /// A call that an element gets once.
@@ -64,28 +63,16 @@ impl Hooks {
         self.class(element).is_some_and(|class| !class.needless[hook as usize].get())
     }
 
+    /// Notes that no element of this one's class needs a call.
+    pub(crate) fn note_needless(&self, element: usize, hook: Hook) {
+        if let Some(class) = self.class(element) {
+            class.needless[hook as usize].set(true);
+        }
+    }
+
     /// Whether an element may have packets, also those of which it makes copies.
     pub(crate) fn may_have_packets(&self, element: usize) -> bool {
         let holds = |fate: &Fate| matches!(fate, Fate::Waiting | Fate::Made);
         self.class(element).is_some_and(|class| class.info.fates.iter().any(holds))
-    }
-}
-
-impl RouterState {
-    /// Calls an element, and notes whether others of its class need the call.
-    pub(crate) fn call_hook<R>(
-        &self,
-        hook: Hook,
-        outputs: &mut Outputs,
-        element: usize,
-        run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
-    ) -> Option<R> {
-        let result = self.call_with(outputs, element, run);
-        if self.resources.is_needless.take()
-            && let Some(class) = self.hooks.class(element)
-        {
-            class.needless[hook as usize].set(true);
-        }
-        result
     }
 }

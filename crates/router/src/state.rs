@@ -14,7 +14,7 @@ use packet::BatchTrace;
 
 use crate::account::{Account, Totals};
 use crate::connection::Connection;
-use crate::hooks::Hooks;
+use crate::hooks::{Hook, Hooks};
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
@@ -147,6 +147,22 @@ impl RouterState {
         let mut outputs = self.take_outputs();
         let result = self.call_with(&mut outputs, element, run);
         self.outputs.borrow_mut().push(outputs);
+        result
+    }
+
+    /// Calls an element, and notes whether others of its class need the call.
+    pub(crate) fn call_hook<R>(
+        &self,
+        hook: Hook,
+        outputs: &mut Outputs,
+        element: usize,
+        run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
+    ) -> Option<R> {
+        self.resources.is_needless.set(false);
+        let result = self.call_with(outputs, element, run);
+        if self.resources.is_needless.take() {
+            self.hooks.note_needless(element, hook);
+        }
         result
     }
 

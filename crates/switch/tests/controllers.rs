@@ -167,27 +167,6 @@ fn a_controller_gets_what_no_entry_matches_and_then_adds_one() {
     bench.check_books(2);
 }
 
-/// OpenFlow 1.3.5, 7.2.3.7: frames of a port that is a tunnel match its number, until the port is another one.
-#[test]
-fn frames_match_the_tunnel_of_their_port() {
-    let mut bench = Bench::connected(FailMode::Secure);
-    bench.steering().set_tunnel(PortId(2), 4711);
-    let of_tunnel = |tunnel| Match::any().with(Field::TunnelId, tunnel).expect("a tunnel");
-    bench.add(&entry(5, of_tunnel(4711), &[out(0)]));
-    bench.add(&entry(5, of_tunnel(4712), &[out(1)]));
-    bench.add(&Change { cookie: 99, ..entry(0, Match::any(), &[to_controller()]) });
-    assert_eq!(bench.send(2, &[frame(1, 9)], 0), [(0, frame(1, 9))]);
-    assert_eq!(bench.packet_out(Some(2), &[PacketOutStep::Table], &frame(1, 9)), [0]);
-    bench.steering().set_tunnel(PortId(2), 4713);
-    assert_eq!(bench.send(2, &[frame(1, 9)], 0), []);
-    assert_eq!(bench.send(3, &[frame(1, 9)], 0), []);
-    assert!(bench.steering().set_port_key(PortId(2), PortKey(3)));
-    assert_eq!(bench.send(2, &[frame(1, 9)], 0), []);
-    let found: Vec<_> = bench.packets().iter().map(|packet| (packet.in_port, packet.tunnel)).collect();
-    assert_eq!(found, [(Some(3), 4713), (Some(4), 0), (Some(3), 0)]);
-    bench.check_books(2);
-}
-
 /// OpenFlow 1.0, 3.4.
 #[test]
 fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {

@@ -241,6 +241,33 @@ fn flows_follow_a_port_and_not_its_number() {
     check_books(&switch);
 }
 
+/// OpenFlow 1.3.5, 7.2.3.7.
+#[test]
+fn frames_match_the_tunnel_of_their_port() {
+    let mut switch = switch(3);
+    let frames = [frame(1, 2, &ip4(0, 0, 80))];
+    for (id, tunnel, port) in [(1, 4711, 0), (2, 4712, 1)] {
+        let matching = with(&[(Field::TunnelId, tunnel)]);
+        steering(&mut switch).add_flow(flow(id, 5, matching, to(port)), 0).unwrap();
+    }
+    assert_eq!(plan(&mut switch, 2, &frames, 0), []);
+    for (tunnel, to) in [(4711, Some(0)), (4712, Some(1)), (4713, None)] {
+        steering(&mut switch).set_tunnel(PortId(2), tunnel);
+        assert_eq!(
+            plan(&mut switch, 2, &frames, 0),
+            to.map(|port| (port, vec![0])).into_iter().collect::<Vec<_>>()
+        );
+        assert_eq!(plan(&mut switch, 0, &frames, 0), []);
+    }
+    // With another key, the port is no tunnel before it is said to be one.
+    steering(&mut switch).set_tunnel(PortId(2), 4711);
+    assert!(steering(&mut switch).set_port_key(PortId(2), PortKey(555)));
+    assert_eq!(plan(&mut switch, 2, &frames, 0), []);
+    let received = vec![frames[0].clone(); 5];
+    assert_eq!(switch.counters(PortId(2)), Some(&counters(&received, &[(Reason::FLOW_MISS, 3)])));
+    check_books(&switch);
+}
+
 #[test]
 fn refused_flows_change_nothing() {
     let mut switch = switch(2);

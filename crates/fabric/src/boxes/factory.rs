@@ -28,7 +28,7 @@ const MTU: u16 = 1500;
 #[derive(Debug)]
 pub(crate) struct SandboxFactory {
     /// Declared before what runs them.
-    pub(crate) spares: Spares,
+    pub(crate) spares: Spares<CreatedBox>,
     host: Host,
     workers: Vec<Arc<SharedWorker>>,
     /// The processors, and which of them are reserved.

@@ -3,7 +3,6 @@
 //! There is at most one of each kind, with the shape that the last box of this kind had. It runs the built-in image and has
 //! run nothing of anybody. A box takes it with seeds, time and addresses of its own, as a copy does.
 
-use super::factory::CreatedBox;
 use super::pools::shares_packets;
 use model::CreateBox;
 use sandbox::SandboxKind;
@@ -54,7 +53,7 @@ struct Spare<T> {
 
 /// The spares, at most one of each kind.
 #[derive(Debug)]
-pub(crate) struct Spares<T = CreatedBox> {
+pub(crate) struct Spares<T> {
     all: Mutex<Vec<Spare<T>>>,
     /// Notified when one was made, or can't be made.
     made: Condvar,

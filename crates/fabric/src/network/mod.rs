@@ -16,6 +16,7 @@ mod handover;
 mod handover_record;
 mod numbers;
 mod pairs;
+mod port_numbers;
 mod records;
 mod services;
 mod shard_threads;

@@ -22,9 +22,9 @@ pub(crate) use offload::{
 };
 pub use packet_socket::{PacketSocket, PacketSocketSettings, SendOutcome};
 pub use raw::RawSocket;
-#[cfg(any(test, fuzzing))]
-pub(crate) use ring::SlotBytes;
 pub(crate) use rx_frame::LargeFrame;
 pub use rx_frame::RxFrame;
+#[cfg(any(test, fuzzing))]
+pub(crate) use rx_frame::SlotBytes;
 pub(crate) use tunnel::SET_OFFLOADS;
 pub use tunnel::{Tunnel, TunnelSettings};

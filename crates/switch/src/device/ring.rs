@@ -4,8 +4,6 @@
 //! `TPACKET_V3`, which packs frames into blocks, delivers a block only when it is full or a timer expires, which would
 //! delay a single frame by half a millisecond or more.
 
-#[cfg(any(test, fuzzing))]
-use super::rx_frame::RxFrame;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::{offset_of, size_of};
@@ -156,38 +154,16 @@ impl Slot<'_> {
     }
 }
 
-/// Offset in a slot of the frame's source address.
-pub(super) const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(ALIGNMENT);
-
-/// The bytes of a slot that is in no ring, with any contents.
 #[cfg(any(test, fuzzing))]
-#[derive(Debug)]
-pub(crate) struct SlotBytes(Vec<u128>);
-
-#[cfg(any(test, fuzzing))]
-impl SlotBytes {
-    /// Bytes of such a slot.
-    const SIZE: usize = 2176;
-
-    /// A slot that begins with these bytes.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
-        let word = |chunk: &[u8]| {
-            let mut word = [0; 16];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            u128::from_ne_bytes(word)
-        };
-        let mut words: Vec<u128> = bytes.chunks(16).map(word).collect();
-        words.resize(Self::SIZE / 16, 0);
-        Self(words)
-    }
-
-    /// The frame in it, truncated to `snap` bytes.
-    pub(crate) fn frame(&self, snap: usize) -> RxFrame<'_> {
-        let slot = Slot { start: NonNull::from(self.0.as_slice()).cast(), mapping: PhantomData };
-        // SAFETY: the slot has this size and is aligned, and nobody writes to it while it is borrowed.
-        unsafe { RxFrame::from_slot(&slot, Self::SIZE, snap) }
+impl<'m> Slot<'m> {
+    /// A slot that is in no ring.
+    pub(super) fn of(bytes: &'m [u128]) -> Self {
+        Self { start: NonNull::from(bytes).cast(), mapping: PhantomData }
     }
 }
+
+/// Offset in a slot of the frame's source address.
+pub(super) const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(ALIGNMENT);
 
 #[cfg(test)]
 mod tests {

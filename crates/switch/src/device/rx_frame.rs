@@ -188,6 +188,36 @@ impl<'a> RxFrame<'a> {
     }
 }
 
+/// The bytes of a slot that is in no ring, with any contents.
+#[cfg(any(test, fuzzing))]
+#[derive(Debug)]
+pub(crate) struct SlotBytes(Vec<u128>);
+
+#[cfg(any(test, fuzzing))]
+impl SlotBytes {
+    /// Bytes of such a slot.
+    const SIZE: usize = 2176;
+
+    /// A slot that begins with these bytes.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 16];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            u128::from_ne_bytes(word)
+        };
+        let mut words: Vec<u128> = bytes.chunks(16).map(word).collect();
+        words.resize(Self::SIZE / 16, 0);
+        Self(words)
+    }
+
+    /// The frame in it, truncated to `snap` bytes.
+    pub(crate) fn frame(&self, snap: usize) -> RxFrame<'_> {
+        let slot = Slot::of(&self.0);
+        // SAFETY: the slot has this size and is aligned, and nobody writes to it while it is borrowed.
+        unsafe { RxFrame::from_slot(&slot, Self::SIZE, snap) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
