@@ -214,11 +214,6 @@ impl Drop for Devices {
 }
 
 fn failed(step: Step, error: &io::Error) -> Refusal {
-    let is_too_great = error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error());
-    let step = match step {
-        Step::OpenTap | Step::OpenInterface if is_too_great => Step::FitBuffers,
-        step => step,
-    };
     Refusal::Failed(child::failed(step, error))
 }
 

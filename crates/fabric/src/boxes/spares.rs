@@ -72,9 +72,13 @@ impl<T> Spares<T> {
 
     /// The spare of this shape, which is then no spare any more. Waits for a moment if it is being made.
     pub(crate) fn take(&self, shape: &SpareShape) -> Option<T> {
+        self.take_within(shape, MAKING_TIMEOUT)
+    }
+
+    fn take_within(&self, shape: &SpareShape, time: Duration) -> Option<T> {
         let is_making =
             |all: &mut Vec<Spare<T>>| all.iter().any(|spare| spare.shape == *shape && spare.made.is_none());
-        let waited = self.made.wait_timeout_while(self.all(), MAKING_TIMEOUT, is_making);
+        let waited = self.made.wait_timeout_while(self.all(), time, is_making);
         let (mut all, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let index = all.iter().position(|spare| spare.shape == *shape && spare.made.is_some())?;
         all.swap_remove(index).made
@@ -113,11 +117,11 @@ impl<T> Spares<T> {
         self.made.notify_all();
     }
 
-    /// Gives up the spares of kinds of which no box was started for this time. Returns whether there were any.
+    /// Gives up the spares of kinds of which no box was started for this time. Returns whether any had been made.
     pub(crate) fn give_up(&self, idle: Duration) -> bool {
         let gone: Vec<_> = self.all().extract_if(.., |spare| spare.wanted.elapsed() >= idle).collect();
         self.made.notify_all();
-        !gone.is_empty()
+        gone.iter().any(|spare| spare.made.is_some())
     }
 
     /// Whether there are none.
@@ -184,10 +188,13 @@ mod tests {
         let (one, spares) = (shape(SandboxKind::Process, 1), Spares::default());
         assert!(spares.begin(&one));
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| spares.take(&one));
-            spares.keep(&one, None);
-            assert_eq!(waiting.join().unwrap(), None::<u32>, "it can't be made");
+            let waiting = scope.spawn(|| spares.take_within(&one, Duration::from_secs(60)));
+            spares.keep(&one, Some(9));
+            assert_eq!(waiting.join().unwrap(), Some(9));
         });
+        assert!(spares.begin(&one));
+        spares.keep(&one, None);
+        assert_eq!(spares.take(&one), None, "it can't be made");
         assert!(spares.begin(&one));
         assert_eq!(spares.take(&one), None, "it takes too long");
         spares.keep(&one, Some(1));

@@ -53,8 +53,9 @@ impl Fabric {
         };
         for ended in self.disconnect(found.into_iter().filter(is_ours).collect()) {
             let managed = ended.managed.clone();
-            let end = self.record_end(ended);
-            self.apply_restart_policy(&managed, &end);
+            if let Some(end) = self.record_end(ended) {
+                self.apply_restart_policy(&managed, &end);
+            }
         }
     }
 
@@ -62,7 +63,7 @@ impl Fabric {
     /// was already done.
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         let ended = self.disconnect(vec![(managed.clone(), instance.clone())]).pop();
-        ended.map(|ended| self.record_end(ended))
+        ended.and_then(|ended| self.record_end(ended))
     }
 
     /// Ends boxes if they still run, and disconnects them from the network, so that their flows go on elsewhere. Everything else
@@ -88,14 +89,17 @@ impl Fabric {
         ended
     }
 
-    /// Records how a box ended, and what was lost with it.
-    fn record_end(&self, ended: EndedBox) -> ExitStatus {
+    /// Records how a box ended, and what was lost with it. `None`: another thread has closed it, and may have started the next one.
+    fn record_end(&self, ended: EndedBox) -> Option<ExitStatus> {
         let EndedBox { managed, instance, status: FinalStatus { end, core, crashed }, usage, lost: gone } =
             ended;
         self.store_messages(&managed, &instance);
-        managed.inner().update_usage(usage);
         let Remains { held, account } = instance.remains();
         let mut inner = managed.inner();
+        if !inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &instance)) {
+            return None;
+        }
+        inner.update_usage(usage);
         // A box that never ran a configuration has published nothing.
         if let Some(account) = &account {
             inner.complete_account(account);
@@ -127,7 +131,7 @@ impl Fabric {
             drop(inner);
             managed.note("the box stopped");
         }
-        end
+        Some(end)
     }
 
     /// Applies a box's restart policy after its end.
@@ -228,7 +232,10 @@ impl Fabric {
         let booted = self.boot(managed);
         drop(change);
         match booted {
-            Ok(()) => managed.inner().restarts += 1,
+            Ok(()) => {
+                managed.inner().restarts += 1;
+                self.make_spare(&managed.name);
+            }
             Err(failure) => {
                 if managed.inner().unwanted {
                     return;

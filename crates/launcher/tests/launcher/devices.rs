@@ -160,10 +160,11 @@ fn interfaces_with_a_greater_mtu_than_buffers_are_refused() {
     if launcher.ip("tuntap add dev big mode tap").is_none() {
         return skip(Capability::Root, "a tap device can't be made");
     }
-    let devices: [fn(String) -> PortDevice; 2] = [PortDevice::Tap, PortDevice::Interface];
-    for device in devices {
+    let devices: [(fn(String) -> PortDevice, Step); 2] =
+        [(PortDevice::Tap, Step::OpenTap), (PortDevice::Interface, Step::OpenInterface)];
+    for (device, step) in devices {
         assert!(launcher.ip("link set big mtu 2035").is_some());
-        assert_eq!(refusal(&mut client, device("big".into())), (Step::FitBuffers, 90));
+        assert_eq!(refusal(&mut client, device("big".into())), (step, 90));
         assert!(launcher.ip("link set big mtu 2034").is_some());
         drop(client.open(device("big".into())).expect("the interface"));
         client.close(device("big".into())).expect("an answer");

@@ -99,8 +99,6 @@ pub enum Step {
     ReservePort,
     /// Open the socket of a tunnel.
     OpenTunnel,
-    /// Fit frames of an interface's MTU into the buffers of a switch.
-    FitBuffers,
 }
 
 impl Shortfall {
@@ -131,11 +129,18 @@ impl fmt::Display for Refusal {
 
 impl Error for Refusal {}
 
+/// The error number for a device whose frames are too long (EMSGSIZE).
+const TOO_LONG: i32 = 90;
+
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.step {
+        match (self.step, self.errno) {
+            (Step::OpenTap | Step::OpenInterface, TOO_LONG) => f.write_str(
+                "can't use an interface with this MTU, which must be at most 2,034, as frames in switches have up to 2,048 bytes: \
+                 ip link set DEVICE mtu 1500",
+            ),
             // The step says all.
-            Step::FitXdpBuffers | Step::FitBuffers | Step::UseQueues => write!(f, "can't {}", self.step),
+            (Step::FitXdpBuffers | Step::UseQueues, _) => write!(f, "can't {}", self.step),
             _ => write!(f, "can't {}: {}", self.step, self.error()),
         }
     }
@@ -149,10 +154,6 @@ impl fmt::Display for Step {
             Self::OpenTap => "open the tap device",
             Self::OpenInterface => "open the network interface",
             Self::FitXdpBuffers => "use XDP with this MTU, which must be at most 1,774",
-            Self::FitBuffers => {
-                "use an interface with this MTU, which must be at most 2,034, as frames in switches have up to 2,048 bytes: \
-                 ip link set DEVICE mtu 1500"
-            }
             Self::UseQueues => "use so many receive queues: at most 16, and no more than the interface has",
             Self::OpenXdpSocket => "open an XDP socket",
             Self::AttachXdpProgram => "attach the XDP program",

@@ -124,16 +124,17 @@ pub(crate) fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the descriptor is readable.
+/// Whether the descriptor is readable, or has an error.
 pub(crate) fn readable(descriptor: &impl AsRawFd) -> bool {
-    is_ready(descriptor, libc::POLLIN)
+    ready_events(descriptor, libc::POLLIN) != 0
 }
 
-/// Whether the descriptor is ready for these events, or has an error.
-pub(crate) fn is_ready(descriptor: &impl AsRawFd, events: libc::c_short) -> bool {
+/// Those of these events that there are at a descriptor, and errors.
+pub(crate) fn ready_events(descriptor: &impl AsRawFd, events: libc::c_short) -> libc::c_short {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 };
     // SAFETY: one live entry; the call doesn't block.
-    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+    let found = unsafe { libc::poll(&mut poll, 1, 0) };
+    if found > 0 { poll.revents } else { 0 }
 }
 
 #[cfg(test)]

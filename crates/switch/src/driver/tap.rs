@@ -7,7 +7,7 @@
 //! the other direction by the same.
 
 use super::contract::{Driver, DriverError, LinkState, Received, Sent};
-use super::kernel::{Interface, check, is_down, is_ready, name, not_now, readable, set_nonblocking};
+use super::kernel::{Interface, check, is_down, name, not_now, readable, ready_events, set_nonblocking};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{Coalescer, MAX_MESSAGE, MAX_PARTS, OFFLOAD_HEADER, RxFrame, SET_OFFLOADS, Segmenter};
 use std::fs::{File, OpenOptions};
@@ -36,6 +36,8 @@ const UDP_OFFLOADS: libc::c_uint = 0x60;
 #[derive(Debug)]
 pub struct Tap {
     file: File,
+    /// The name of the device when it was opened.
+    name: [libc::c_char; libc::IFNAMSIZ],
     /// Frames have an offload header.
     has_headers: bool,
     /// Room for what one call reads.
@@ -106,7 +108,7 @@ impl Tap {
     /// The other part, without privileges: uses a descriptor that another process opened, with offload headers or without.
     /// Refuses what is no TAP device.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        let (_, flags) = described(&descriptor)?;
+        let (name, flags) = described(&descriptor)?;
         let has_headers = flags & libc::IFF_VNET_HDR != 0;
         if flags & FLAGS != FLAGS
             || (has_headers && header_length(&descriptor)? != OFFLOAD_HEADER as libc::c_int)
@@ -119,7 +121,7 @@ impl Tap {
         let length = if has_headers { MAX_MESSAGE } else { MAX_FRAME + 1 };
         let (segmenter, coalescer) = (Segmenter::default(), Coalescer::default());
         let buffer = vec![0; length];
-        Ok(Self { file: descriptor.into(), has_headers, buffer, segmenter, coalescer })
+        Ok(Self { file: descriptor.into(), name, has_headers, buffer, segmenter, coalescer })
     }
 
     /// Whether a descriptor is that of the TAP device with this name.
@@ -287,10 +289,12 @@ impl Driver for Tap {
 
     /// A device that is up can be written to, and always has a carrier while a descriptor is open.
     fn link_state(&self) -> Option<LinkState> {
-        Some(match described(&self.file) {
-            Ok(_) if is_ready(&self.file, libc::POLLOUT) => LinkState::Up,
-            Ok((name, _)) => is_down(&name),
-            Err(error) => LinkState::Gone(error.to_string()),
+        // Its name, which may have changed, would have to be asked for under the lock that the kernel has for all devices.
+        let events = ready_events(&self.file, libc::POLLOUT);
+        Some(match (events & libc::POLLERR != 0, events & libc::POLLOUT != 0) {
+            (true, _) => LinkState::Gone("the device was removed".into()),
+            (false, true) => LinkState::Up,
+            (false, false) => is_down(&self.name),
         })
     }
 }

@@ -12,6 +12,9 @@ use crate::number_format::{count, grouped};
 use crate::online::{self, Client, Column, Table};
 use crate::{output, screen};
 
+/// The place in [`HOPS`] of the packets since the start. Those of a second say what happens now.
+const SINCE_START: usize = 5;
+
 /// One update.
 #[derive(Serialize)]
 struct Sample {
@@ -60,9 +63,10 @@ fn lines(chains: &[ChainDetail], width: usize, height: usize) -> Vec<String> {
     for detail in chains {
         let chain = &detail.status.chain;
         let name = format!("{}/{}", chain.switch, chain.name);
-        rows.extend(
-            hop_rows(detail).into_iter().map(|row| std::iter::once(name.clone()).chain(row).collect()),
-        );
+        rows.extend(hop_rows(detail).into_iter().map(|row| {
+            let shown = row.into_iter().enumerate().filter(|(place, _)| *place != SINCE_START);
+            std::iter::once(name.clone()).chain(shown.map(|(_, text)| text)).collect()
+        }));
     }
     let rows: Vec<Vec<String>> = rows;
     let head = format!(
@@ -71,7 +75,8 @@ fn lines(chains: &[ChainDetail], width: usize, height: usize) -> Vec<String> {
         left(|detail| detail.rates.first().map_or(0.0, |both| both[0].packets)),
         left(|detail| detail.rates.iter().flatten().map(|rates| rates.lost).sum()),
     );
-    let columns: Vec<Column> = [Column::flexible("CHAIN", 10)].iter().chain(HOPS).copied().collect();
+    let hops = HOPS.iter().enumerate().filter(|(place, _)| *place != SINCE_START).map(|(_, column)| column);
+    let columns: Vec<Column> = [Column::flexible("CHAIN", 10)].iter().chain(hops).copied().collect();
     // Header, titles and footer.
     let room = height.saturating_sub(3).max(1);
     let hidden = rows.len().saturating_sub(room);
