@@ -62,6 +62,8 @@ pub struct SwitchRunner<F> {
     pub(crate) switch: Switch<F>,
     pub(crate) slots: Vec<Option<DriverSlot>>,
     attention: Attention,
+    /// The frames that the last step moved.
+    moved: usize,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) batch: Batch,
     pub(crate) direct: DirectBatch,
@@ -98,6 +100,7 @@ impl<F: Forward> SwitchRunner<F> {
             switch: Switch::new(forward),
             slots: Vec::new(),
             attention: Attention::default(),
+            moved: 0,
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
             direct: DirectBatch::default(),
@@ -340,7 +343,7 @@ impl<F: Forward> SwitchRunner<F> {
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         moved += self.serve_shards(&mut clock);
-        self.attention.begin_round(self.slots.len());
+        self.attention.begin_round(self.slots.len(), self.moved);
         let mut next = 0;
         while let Some(port) = self.attention.next_from(next) {
             next = usize::from(port.0) + 1;
@@ -361,6 +364,7 @@ impl<F: Forward> SwitchRunner<F> {
             moved += link.step();
         }
         self.announce();
+        self.moved = moved;
         moved
     }
 
