@@ -743,6 +743,12 @@ fn a_function_gives_a_flow_of_a_controller_a_chain() {
     let into = [(0, Answer::FlowChain(1))];
     assert_eq!(bed.walk(7, false, &into), (vec![port(0, 0, false), port(2, 0, false)], Decision::To(WAN)));
     assert_eq!(bed.walk(7, false, &into), (vec![port(2, 0, false)], Decision::To(WAN)));
+    // A reply would leave the chain where it came from, so it goes to the service.
+    let from_wan = Match::any().with(Field::InPort, key(WAN).0.into()).unwrap();
+    let back = Change { matching: from_wan, ..change };
+    SteeringShards::new([&mut bed.steering]).change_entries(&back, bed.now).unwrap();
+    let (path, decision) = bed.walk(7, true, &[(0, Answer::Drop)]);
+    assert_eq!((path, decision), (vec![port(0, 0, false)], Decision::Lose(Reason::FUNCTION_DROP)));
     // Another function that sends the packet there is taken at its word.
     bed.plan.services[2].destinations = vec![DestinationPlan::Service(0)];
     bed.apply();
@@ -750,7 +756,7 @@ fn a_function_gives_a_flow_of_a_controller_a_chain() {
     assert_eq!(path, [port(2, 0, false), port(0, 0, false)]);
     let mut packets = 0;
     SteeringShards::new([&mut bed.steering]).entries_from(0, 10, |entry| packets += entry.packets);
-    assert_eq!(packets, 3);
+    assert_eq!(packets, 4);
     let books =
         ChainBooks { entered: 3, returned: 3, sent: 3, left: 2, elsewhere: 1, ..ChainBooks::default() };
     assert_eq!((bed.books(1), bed.books(0)), (books, ChainBooks::default()));

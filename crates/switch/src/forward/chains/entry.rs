@@ -178,12 +178,17 @@ impl Chains {
         now: u64,
     ) -> Step {
         match self.record_of_service(service, (tuple, lookups), now) {
-            Ok(record) => match self.redirected(record) {
+            Ok(record) => match self.redirected(record).filter(|chain| !self.reflects(*chain, from)) {
                 Some(chain) => self.enter_chain(chain, (tuple, lookups + 1), from, length, now),
                 None => self.deliver(record, Some(0), (false, lookups), length, now),
             },
             Err(step) => step,
         }
+    }
+
+    /// Whether a frame from a port would leave a chain there: the chain has only the forward direction.
+    fn reflects(&self, chain: u16, from: Option<PortKey>) -> bool {
+        self.chains.get(chain).is_some_and(|found| found.plan.from.is_none() && from == Some(found.plan.to))
     }
 
     /// Sends a frame to an instance of the service that a function named.
