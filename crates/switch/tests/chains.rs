@@ -628,6 +628,25 @@ fn a_function_sends_packets_into_another_chain() {
     assert_eq!((bed.books(1).congested, bed.books(1).entered), (1, 4));
 }
 
+/// The side at which a function sends a packet says its direction, also if the packet enters another chain.
+#[test]
+fn a_packet_that_a_function_returns_enters_another_chain_in_its_new_direction() {
+    let mut bed = diverting();
+    let [there, back] = [false, true].map(|back| frame(7, back));
+    let (to, marked) = mark(bed.decide(&there, UPLINK, FrameMark::default()), Answer::Chain(1));
+    let (to, marked) = mark(bed.decide(&back, to, marked), Answer::Next);
+    assert_eq!(to, port(2, 0, true));
+    assert_eq!(bed.decide(&back, port(2, 0, false), marked), Decision::To(UPLINK));
+    let (_, marked) = mark(bed.decide(&back, WAN, FrameMark::default()), Answer::Next);
+    let (to, marked) = mark(bed.decide(&back, port(1, 0, false), marked), Answer::Chain(1));
+    let (to, marked) = mark(bed.decide(&there, to, marked), Answer::Next);
+    assert_eq!(to, port(2, 0, false));
+    assert_eq!(bed.decide(&there, port(2, 0, true), marked), Decision::To(WAN));
+    let books = ChainBooks { entered: 2, returned: 3, sent: 3, elsewhere: 2, ..ChainBooks::default() };
+    let other = ChainBooks { entered: 2, returned: 2, sent: 2, left: 2, ..ChainBooks::default() };
+    assert_eq!((bed.books(0), bed.books(1)), (books, other));
+}
+
 #[test]
 fn a_function_gives_a_flow_another_chain() {
     let mut bed = diverting();

@@ -15,28 +15,36 @@ const UPLINK: PortId = PortId(0);
 const WAN: PortId = PortId(1);
 const INNER: PortId = PortId(2);
 const OUTER: PortId = PortId(3);
+/// The ports of a function behind the translator.
+const SECOND: [PortId; 2] = [PortId(4), PortId(5)];
 const OUTSIDE: u32 = 0xcb00_7101;
 
-/// Two shards of a switch that sends all packets through one translator.
+/// Two shards of a switch that sends all packets through one translator, which may send to the chain of a second function.
 fn translating() -> [Steering; 2] {
     [0, 1].map(|_| {
         let mut shard = Steering::new(SteeringSettings { chained_flows: 64, ..SteeringSettings::default() });
         let key = |port: PortId| PortKey(port.0 + 1);
-        for port in [UPLINK, WAN, INNER, OUTER] {
+        for port in [UPLINK, WAN, INNER, OUTER, SECOND[0], SECOND[1]] {
             assert!(shard.set_port_key(port, key(port)));
             shard.resume_port(port);
         }
-        let range = Some(RangePlan { address: OUTSIDE, first: 1000, last: 1999 });
-        let ports = [INNER, OUTER].map(key);
-        let service = ServicePlan {
-            number: 0,
-            instances: vec![InstancePlan { slot: 0, ports, is_draining: false, range }],
-            destinations: Vec::new(),
-            translation: Some(TranslationPlan::default()),
+        let range = RangePlan { address: OUTSIDE, first: 1000, last: 1999 };
+        let service = |number, ports: [PortId; 2], range: Option<RangePlan>| ServicePlan {
+            number,
+            instances: vec![InstancePlan { slot: 0, ports: ports.map(key), is_draining: false, range }],
+            destinations: vec![DestinationPlan::Chain(1)],
+            translation: range.map(|_| TranslationPlan::default()),
         };
-        let (from, to) = (Some(key(UPLINK)), key(WAN));
-        let chain = ChainPlan { number: 0, services: vec![0], from, to, both_ways: true };
-        shard.set_chains(&ChainsPlan { services: vec![service], chains: vec![chain] });
+        let services = vec![service(0, [INNER, OUTER], Some(range)), service(1, SECOND, None)];
+        let chain = ChainPlan {
+            number: 0,
+            services: vec![0],
+            from: Some(key(UPLINK)),
+            to: key(WAN),
+            both_ways: true,
+        };
+        let other = ChainPlan { number: 1, services: vec![1], from: None, both_ways: false, ..chain.clone() };
+        shard.set_chains(&ChainsPlan { services, chains: vec![chain, other] });
         shard
     })
 }
@@ -71,16 +79,42 @@ fn pass(
     Some(decide(&mut shards[1 - here], frame, from, FrameMark { tag, ..mark }))
 }
 
+fn at_function(decision: Decision) -> (PortId, FrameMark) {
+    match decision {
+        Decision::ToFunction(port, tag) => (port, FrameMark { tag, meta: 0 }),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a translator makes of a reply enters another chain in reverse, also in the other shard.
+#[test]
+fn translated_replies_enter_another_chain_in_reverse() {
+    let mut shards = translating();
+    let (client, server, outside) = ((0x0a00_0001, 7), (0x0808_0808, 53), (OUTSIDE, 1234));
+    let (_, out) = at_function(decide(&mut shards[0], &udp([client, server]), UPLINK, FrameMark::default()));
+    let into = |mark| FrameMark { meta: Answer::Chain(0).to_meta(), ..mark };
+    let request = udp([outside, server]);
+    let (to, mark) = at_function(pass(&mut shards, 0, &request, OUTER, into(out)).unwrap());
+    assert_eq!(to, SECOND[0]);
+    assert_eq!(decide(&mut shards[1], &request, SECOND[1], mark), Decision::To(WAN));
+    let (_, back) = at_function(decide(&mut shards[1], &udp([server, outside]), WAN, FrameMark::default()));
+    let reply = udp([server, client]);
+    let (to, mark) = at_function(pass(&mut shards, 1, &reply, INNER, into(back)).unwrap());
+    assert_eq!(to, SECOND[1]);
+    assert_eq!(decide(&mut shards[0], &reply, SECOND[0], mark), Decision::To(UPLINK));
+    let entered_and_left = [0, 1].map(|chain| {
+        let books = shards.each_ref().map(|shard| shard.chains().books(chain).unwrap());
+        (books.map(|books| books.entered), books.map(|books| books.left))
+    });
+    assert_eq!(entered_and_left, [([1, 1], [0, 0]), ([1, 1], [1, 1])]);
+}
+
 /// A translator gets a packet from one shard, and what it makes of it belongs to a flow of the other one. Each flow has one record, in
 /// its own shard. What an instance may not send is refused, and all is counted once.
 #[test]
 fn translated_packets_go_on_in_the_shard_of_their_new_flow() {
     let mut shards = translating();
     let (client, server, outside) = ((0x0a00_0001, 7), (0x0808_0808, 53), (OUTSIDE, 1234));
-    let at_function = |decision| match decision {
-        Decision::ToFunction(port, tag) => (port, FrameMark { tag, meta: 0 }),
-        other => panic!("{other:?}"),
-    };
     // Twice: with new records, and with those that are there.
     for _ in 0..2 {
         let sent = at_function(decide(&mut shards[0], &udp([client, server]), UPLINK, FrameMark::default()));

@@ -15,9 +15,11 @@ use reason::Reason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Diversion {
     pub(super) chain: u16,
+    /// The version of the chain that it was in, if that is known.
+    pub(super) version: Option<u32>,
     /// The record of its flow, if its identity is known.
     pub(super) record: Option<u32>,
-    /// Whether it passed its chain in reverse.
+    /// Whether it passes chains in reverse: the side at which the instance sent it says so, or else how it passed its own.
     pub(super) reverse: bool,
     /// Whether its flow takes the chain from now on.
     pub(super) has_flow: bool,
@@ -66,7 +68,7 @@ impl Chains {
         {
             self.note(Some(version), |books| books.elsewhere += 1);
             lookups += 1;
-            let source = Source::Chain(self.leaving(record, reverse));
+            let source = Source::Chain(self.leaving(version, Some(record), reverse));
             entry = self.enter(chain, (tuple, lookups), source, now);
         }
         entry.map_or_else(|step| step, |entry| self.begin(entry, lookups, length, now))
@@ -101,15 +103,14 @@ impl Chains {
         Ok(Entry { record, version, first, reverse })
     }
 
-    /// The chain of a record, which a packet leaves that goes through it in this direction.
-    fn leaving(&self, record: u32, reverse: bool) -> Leaving {
-        let (_, version) = self.records.flow(record);
+    /// The version of a chain that a packet leaves, which goes on in this direction.
+    fn leaving(&self, version: u32, record: Option<u32>, reverse: bool) -> Leaving {
         let Some(version) = self.versions.get(version) else { return Leaving::default() };
         let [there, back] = version.ends.map(|end| match end {
             End::Port(port) => Some(port),
             End::LookUp => None,
         });
-        Leaving { from: there.filter(|_| reverse), back: back.or_else(|| self.records.back(record)) }
+        Leaving { from: there.filter(|_| reverse), back: back.or_else(|| self.records.back(record?)) }
     }
 
     /// Sends a frame to the first hop.
@@ -222,12 +223,12 @@ impl Chains {
     /// Sends a frame into the chain that a function named. What functions said about its flow before does not matter.
     pub(crate) fn divert_to_chain(
         &mut self,
-        Diversion { chain, record, reverse, has_flow }: Diversion,
+        Diversion { chain, version, record, reverse, has_flow }: Diversion,
         (tuple, lookups): (&FlowTuple, u8),
         length: usize,
         now: u64,
     ) -> Step {
-        let leaving = record.map(|record| self.leaving(record, reverse)).unwrap_or_default();
+        let leaving = version.map(|version| self.leaving(version, record, reverse)).unwrap_or_default();
         let step = match self.enter(chain, (tuple, lookups), Source::Chain(leaving), now) {
             Ok(entry) => self.begin(entry, lookups, length, now),
             Err(step) => step,

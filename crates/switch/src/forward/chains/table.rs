@@ -348,8 +348,12 @@ impl Chains {
                     {
                         Step::Chain(Diversion {
                             chain,
+                            version,
                             record: identity.map(|identity| identity.record),
-                            reverse: identity.is_some_and(|identity| identity.reverse),
+                            reverse: role
+                                .reverse
+                                .or(identity.map(|identity| identity.reverse))
+                                .unwrap_or(false),
                             has_flow: matches!(answer, Answer::FlowChain(_)),
                         })
                     }
