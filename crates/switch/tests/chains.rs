@@ -721,6 +721,36 @@ fn a_packet_of_an_earlier_version_speaks_for_its_flow() {
     assert_eq!((to, bed.path(7, false)), (port(2, 0, false), vec![port(2, 0, false), WAN]));
 }
 
+/// A packet that is under way while a chain changes closes a circle: its flow takes one of the chains.
+#[test]
+fn chains_that_a_flow_takes_form_no_circle() {
+    let other = |number| ChainPlan { number, from: None, both_ways: false, ..chain(&[number]) };
+    let mut bed = TestBed::new(&[1, 1, 1], vec![chain(&[0]), other(1), other(2)]);
+    for (service, next) in [(0, 1), (1, 2), (2, 0)] {
+        bed.plan.services[service].destinations = vec![DestinationPlan::Chain(next)];
+    }
+    bed.apply();
+    let into = Answer::FlowChain(0);
+    for service in [0, 1] {
+        let path = bed.walk(7, false, &[(service, into)]);
+        assert_eq!(path, ([service, service + 1].map(|at| port(at, 0, false)).into(), Decision::To(WAN)));
+    }
+    let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), into);
+    assert_eq!(to, port(2, 0, false));
+    bed.plan.chains[1].services = vec![1, 0];
+    bed.apply();
+    let (to, _) = mark(bed.decide(&frame(7, false), port(2, 0, true), marked), Answer::Next);
+    assert_eq!(to, port(0, 0, false));
+    // The first packet goes around until it may no more.
+    let entered = |bed: &TestBed| [0, 1, 2].map(|chain| bed.books(chain).entered);
+    for more in [11, 1] {
+        let before = entered(&bed);
+        assert_eq!(bed.path(7, false), [port(2, 0, false), WAN]);
+        assert_eq!(bed.path(7, true), [port(2, 0, true), UPLINK]);
+        assert_eq!(entered(&bed), before.map(|count| count + more + 1));
+    }
+}
+
 /// An answer concerns the flow of the packet that was given to the function, whatever the function made of it.
 #[test]
 fn a_function_changes_no_flows_of_others() {

@@ -66,6 +66,11 @@ impl Chains {
         while let Ok(Entry { record, version, reverse, .. }) = entry
             && let Some(chain) = self.redirected(record)
         {
+            if lookups >= MAX_LOOKUPS {
+                // Packets under way while chains change can close a circle of redirects. Here it ends.
+                self.records.set_redirect(record, None);
+                break;
+            }
             self.note(Some(version), |books| books.elsewhere += 1);
             lookups += 1;
             let source = Source::Chain(self.leaving(version, Some(record), reverse));
