@@ -112,9 +112,7 @@ impl TestBed {
             assert!(path.len() < 40);
         }
     }
-}
 
-impl TestBed {
     /// The ports that a frame passes, and what becomes of it. A function sends it on at its other side, with the answer that there is
     /// for its service.
     fn walk(&mut self, flow: u16, back: bool, answers: &[(u16, Answer)]) -> (Vec<PortId>, Decision) {
@@ -182,6 +180,12 @@ fn chain(services: &[u16]) -> ChainPlan {
     }
 }
 
+/// A flow of all packets from a port.
+fn flow(id: u64, from: Option<PortKey>, output: FlowOutput) -> Flow {
+    let matches = vec![Match::any()];
+    Flow { id, matches, from, priority: 5, output, idle_timeout: None, hard_timeout: None }
+}
+
 fn mark(decision: Decision, answer: Answer) -> (PortId, FrameMark) {
     match decision {
         Decision::ToFunction(to, tag) => (to, FrameMark { tag, meta: answer.to_meta() }),
@@ -214,16 +218,7 @@ fn a_flow_sends_packets_into_a_chain() {
     let mut bed = TestBed::new(&[1], vec![ChainPlan { from: None, both_ways: false, ..chain(&[0]) }]);
     let none = FrameMark::default();
     assert_eq!(bed.decide(&frame(7, false), UPLINK, none), Decision::FlowMiss);
-    let flow = Flow {
-        id: 1,
-        matches: vec![Match::any()],
-        from: Some(key(UPLINK)),
-        priority: 5,
-        output: FlowOutput::Chain(0),
-        idle_timeout: None,
-        hard_timeout: None,
-    };
-    bed.steering.add_flow(flow, bed.now).unwrap();
+    bed.steering.add_flow(flow(1, Some(key(UPLINK)), FlowOutput::Chain(0)), bed.now).unwrap();
     assert_eq!(bed.path(7, false), [port(0, 0, false), WAN]);
     assert_eq!(bed.decide(&frame(7, true), WAN, none), Decision::FlowMiss);
 }
@@ -410,7 +405,7 @@ fn packets_under_way_finish_the_chain_that_was_replaced() {
     bed.plan.chains.clear();
     bed.apply();
     assert_eq!(bed.decide(&frame(3, false), UPLINK, FrameMark::default()), Decision::FlowMiss);
-    assert_eq!(bed.path_of_old_packet(to, marked), Decision::To(WAN));
+    assert_eq!(bed.decide(&frame(3, false), PortId(to.0 + 1), marked), Decision::To(WAN));
 }
 
 /// Flows from a port of an instance concern what any instance of the service sends and is looked up, also of one that comes
@@ -418,18 +413,9 @@ fn packets_under_way_finish_the_chain_that_was_replaced() {
 #[test]
 fn packets_that_come_back_arrive_at_the_port_of_the_service() {
     let mut bed = TestBed::new(&[1, 1], vec![]);
-    let flow = |id, from, matching, output| Flow {
-        id,
-        matches: vec![matching],
-        from: Some(from),
-        priority: 5,
-        output,
-        idle_timeout: None,
-        hard_timeout: None,
-    };
-    let back = flow(2, key(port(0, 0, true)), Match::any(), FlowOutput::Port(key(WAN)));
+    let back = flow(2, Some(key(port(0, 0, true))), FlowOutput::Port(key(WAN)));
     bed.steering.add_flow(back, bed.now).unwrap();
-    let into = flow(1, key(UPLINK), Match::any(), FlowOutput::Chain(9));
+    let into = flow(1, Some(key(UPLINK)), FlowOutput::Chain(9));
     bed.steering.add_flow(into, bed.now).unwrap();
     bed.add_instance(0, 1);
     bed.apply();
@@ -457,16 +443,7 @@ fn packets_that_go_around_without_end_are_cut_and_counted() {
         bed.plan.services[service].destinations = vec![DestinationPlan::Service(other)];
     }
     bed.apply();
-    let flow = Flow {
-        id: 1,
-        matches: vec![Match::any()],
-        from: None,
-        priority: 5,
-        output: FlowOutput::Chain(0),
-        idle_timeout: None,
-        hard_timeout: None,
-    };
-    bed.steering.add_flow(flow, bed.now).unwrap();
+    bed.steering.add_flow(flow(1, None, FlowOutput::Chain(0)), bed.now).unwrap();
     for answer in [Answer::LookUp, Answer::Service(0)] {
         let mut visits = 0;
         let mut decision = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
@@ -509,13 +486,6 @@ fn a_chain_keeps_its_books_when_it_is_changed() {
     }
     let expected = ChainBooks { entered: 30, returned: 50, sent: 50, left: 30, ..ChainBooks::default() };
     assert_eq!(books(&bed), expected);
-}
-
-impl TestBed {
-    /// What the switch decides on a packet that a function had all the time.
-    fn path_of_old_packet(&mut self, to: PortId, marked: FrameMark) -> Decision {
-        self.decide(&frame(3, false), PortId(to.0 + 1), marked)
-    }
 }
 
 /// Packets of a batch that functions pass on go where each would go by itself, and are counted the same.
@@ -730,13 +700,12 @@ fn chains_that_a_flow_takes_form_no_circle() {
         bed.plan.services[service].destinations = vec![DestinationPlan::Chain(next)];
     }
     bed.apply();
-    let into = Answer::FlowChain(0);
     for service in [0, 1] {
-        let path = bed.walk(7, false, &[(service, into)]);
+        let path = bed.walk(7, false, &[(service, Answer::FlowChain(0))]);
         assert_eq!(path, ([service, service + 1].map(|at| port(at, 0, false)).into(), Decision::To(WAN)));
     }
-    let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), into);
-    assert_eq!(to, port(2, 0, false));
+    let entered = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
+    let (_, marked) = mark(entered, Answer::FlowChain(0));
     bed.plan.chains[1].services = vec![1, 0];
     bed.apply();
     let (to, _) = mark(bed.decide(&frame(7, false), port(2, 0, true), marked), Answer::Next);
