@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, MAX_FRAME};
 use crate::books::LinkBooks;
+use crate::driver::part_sent;
 use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
 use crate::shards::Spread;
 use crate::silence::Progress;
@@ -145,10 +146,8 @@ impl<D: Driver> Driver for CapturedDriver<D> {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let sent = self.driver.send(batch, frames)?;
         if self.captures.is_active() {
-            let skipped = self.driver.take_skipped();
-            let passed = frames.iter().filter(|number| !skipped.contains(number));
-            let count = usize::try_from(sent.frames).unwrap_or(usize::MAX);
-            self.captures.record(batch, passed.take(count).map(|number| *number as usize));
+            let (passed, _) = part_sent(&self.driver, frames, sent.frames);
+            self.captures.record(batch, passed.iter().map(|number| *number as usize));
         }
         Ok(sent)
     }
@@ -196,8 +195,8 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         !self.captures.is_active() && self.driver.accepts_split()
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        self.driver.take_skipped()
+    fn skipped(&self) -> Vec<u32> {
+        self.driver.skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
@@ -322,8 +321,8 @@ mod tests {
             Ok(Sent { frames: sent.len() as u64, bytes, ..Sent::default() })
         }
 
-        fn take_skipped(&mut self) -> Vec<u32> {
-            std::mem::take(&mut self.0)
+        fn skipped(&self) -> Vec<u32> {
+            self.0.clone()
         }
     }
 

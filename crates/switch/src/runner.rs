@@ -4,7 +4,7 @@ use crate::attention::Attention;
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, LinkState, Received, Sent};
+use crate::driver::{Driver, DriverError, LinkState, Received, Sent, part_sent};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::made::MadeFrames;
@@ -516,9 +516,10 @@ impl<F: Forward> SwitchRunner<F> {
                 let told = self.exchange.as_deref_mut().filter(|_| target.serves_others);
                 note_crowded(&mut self.switch, &mut self.crowded, told, *to);
             }
-            let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
-            if count < frames.len() {
-                lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());
+            let count = sent.as_ref().map_or(0, |sent| sent.frames);
+            if count < frames.len() as u64 {
+                let (_, lost) = part_sent(&*target.driver, frames, count);
+                lost_on_the_way(&mut self.switch, &self.batch, &lost);
             }
             count_sent(&mut self.switch, target, *to, frames.len() as u64, sent);
         }

@@ -10,11 +10,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, FunctionPort, Pipe};
+use switch::driver::{BoxPort, FunctionPort, Pipe, Received, Sent};
 use switch::{
     Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Counters,
-    Delivery, Driver, HopCounters, InstancePlan, Link, PortId, PortKey, Reason, ServicePlan, StaticTable,
-    Steering, SteeringSettings, SwitchRunner,
+    Delivery, Driver, DriverError, Field, Flow, FlowOutput, HopCounters, InstancePlan, Link, Match, PortId,
+    PortKey, Reason, ServicePlan, StaticTable, Steering, SteeringSettings, SwitchRunner,
 };
 use test_support::{Capability, require};
 
@@ -629,5 +629,84 @@ fn packets_that_go_straight_are_counted_like_others() {
         let dropped = Reason::FUNCTION_DROP;
         assert_eq!(all, straight.ports.iter().map(|port| port.dropped(dropped)).sum::<u64>());
         assert!(all > 50 && straight.left[0].packets + all == 4_000, "{all}");
+    }
+}
+
+/// Sends two frames of an even length, and skips those of an odd one.
+struct Even(Vec<u32>);
+
+impl Driver for Even {
+    fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
+        Ok(Received::default())
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        let length = |number: &u32| batch.frame(*number as usize).unwrap().len() as u64;
+        let (even, odd): (Vec<u32>, _) = frames.iter().partition(|number| length(number) % 2 == 0);
+        self.0 = odd;
+        Ok(Sent { frames: 2, bytes: even.iter().take(2).map(length).sum(), ..Sent::default() })
+    }
+
+    fn skipped(&self) -> Vec<u32> {
+        self.0.clone()
+    }
+}
+
+/// What a port did not send is lost in its own chain, also before frames that it sent, and also while it is captured.
+#[test]
+fn frames_that_a_port_skipped_are_lost_in_their_chains() {
+    for is_captured in [false, true] {
+        let settings = SteeringSettings { chained_flows: 64, ..SteeringSettings::default() };
+        let mut switch = SwitchRunner::new(Steering::new(settings)).unwrap();
+        let mut add = |driver: Box<dyn Driver>| {
+            let port = switch.add_port(driver, switch::PortSettings::default()).unwrap();
+            assert!(switch.switch().forward_mut().set_port_key(port, PortKey(port.0 + 1)));
+            switch.switch().resume_port(port);
+            PortKey(port.0 + 1)
+        };
+        let (captures, captured) = (Captures::default(), Arc::default());
+        if is_captured {
+            captures.add(Capture::new(Box::new(Everything(Arc::clone(&captured))), None, u64::MAX));
+        }
+        let (near, mut left) = Pipe::pair().unwrap();
+        let (from, to) = (add(Box::new(near)), add(Box::new(Pipe::pair().unwrap().0)));
+        let port = add(Box::new(CapturedDriver { driver: Even(Vec::new()), captures }));
+        let instance = InstancePlan { slot: 0, ports: [port; 2], is_draining: false, range: None };
+        let service =
+            ServicePlan { number: 0, instances: vec![instance], destinations: Vec::new(), translation: None };
+        let chain = |number, from| ChainPlan { number, services: vec![0], from, to, both_ways: false };
+        let steering = switch.switch().forward_mut();
+        steering.set_chains(&ChainsPlan {
+            services: vec![service],
+            chains: vec![chain(0, Some(from)), chain(1, None)],
+        });
+        // The frames from address 1 take the second chain.
+        let flow = Flow {
+            id: 1,
+            matches: vec![Match::any().with(Field::EthSrc, 1).unwrap()],
+            from: None,
+            priority: 5,
+            output: FlowOutput::Chain(1),
+            idle_timeout: None,
+            hard_timeout: None,
+        };
+        steering.add_flow(flow, 0).unwrap();
+        let mut batch = Batch::new(8);
+        for length in [61, 60, 61, 60, 60] {
+            let mut frame = vec![0; length];
+            frame[11] = (length % 2) as u8;
+            assert!(batch.push(&frame));
+        }
+        assert_eq!(left.send(&batch, &[0, 1, 2, 3, 4]).unwrap().frames, 5);
+        assert_eq!(switch.step(), 5);
+        let chains = switch.switch().forward_mut().chains();
+        let hops = [0, 1].map(|chain| chains.counters(chain).unwrap().hops[0][0]);
+        let expected = [(3, 180, 1), (2, 122, 2)];
+        assert_eq!(hops, expected.map(|(packets, bytes, lost)| HopCounters { packets, bytes, lost }));
+        assert_eq!(chains.instances(0)[0].lost, 3);
+        let port = PortId(port.0 - 1);
+        let counters = switch.counters(port).unwrap();
+        assert_eq!((counters.sent_frames, counters.sent_bytes, counters.dropped(Reason::FULL)), (2, 120, 3));
+        assert_eq!(*captured.lock().unwrap(), if is_captured { 2 } else { 0 });
     }
 }

@@ -245,9 +245,9 @@ impl Coalescer {
         }
     }
 
-    /// Takes the numbers of the frames that were not sent.
-    pub(crate) fn take_skipped(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.skipped)
+    /// The numbers of the frames that were not sent.
+    pub(crate) fn skipped(&self) -> Vec<u32> {
+        self.skipped.clone()
     }
 
     /// Forgets the last call.

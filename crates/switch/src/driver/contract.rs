@@ -116,7 +116,7 @@ impl Refused {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The number of frames sent: the first of the given frames, without those that the driver
-    /// [skipped](Driver::take_skipped). For the rest there was no room, or the device is down.
+    /// [skipped](Driver::skipped). For the rest there was no room, or the device is down.
     pub frames: u64,
     /// Frames that were dropped because they are longer than the MTU of the device or the path.
     pub too_big: u64,
@@ -136,6 +136,18 @@ impl std::ops::AddAssign for Sent {
         self.down |= more.down;
         self.is_crowded |= more.is_crowded;
     }
+}
+
+/// The frames of the last [`send`](Driver::send) that a driver sent, of which it said `sent`, and those that it did not send.
+pub(crate) fn part_sent(driver: &dyn Driver, frames: &[u32], sent: u64) -> (Vec<u32>, Vec<u32>) {
+    let mut skipped = driver.skipped();
+    skipped.sort_unstable();
+    let mut left = sent;
+    frames.iter().partition(|number| {
+        let is_sent = left > 0 && skipped.binary_search(number).is_err();
+        left -= u64::from(is_sent);
+        is_sent
+    })
 }
 
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.
@@ -184,9 +196,9 @@ pub trait Driver: Send {
         false
     }
 
-    /// Takes the numbers of frames that the last [`send`](Self::send) did not send, in any order: all those that are before a
-    /// frame that it sent. A capture asks for them.
-    fn take_skipped(&mut self) -> Vec<u32> {
+    /// The numbers of frames that the last [`send`](Self::send) did not send, in any order: all those that are before a
+    /// frame that it sent.
+    fn skipped(&self) -> Vec<u32> {
         Vec::new()
     }
 
@@ -307,8 +319,8 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).accepts_split()
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        (**self).take_skipped()
+    fn skipped(&self) -> Vec<u32> {
+        (**self).skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

@@ -24,6 +24,7 @@ pub use af_packet::AfPacket;
 pub(crate) use af_xdp::complete_checksum;
 pub use af_xdp::{AfXdp, XdpError, XdpInterface, XdpSent, XdpSource, pass_frames};
 pub use boxed::BoxPort;
+pub(crate) use contract::part_sent;
 pub use contract::{Driver, DriverError, LinkState, Received, Refused, Sent};
 pub use function::{FunctionEnds, FunctionError, FunctionPort};
 pub use link::{LinkError, LinkPort};

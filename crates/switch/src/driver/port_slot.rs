@@ -104,8 +104,8 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
         self.lock().as_ref().is_none_or(Driver::accepts_split)
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        self.lock().as_mut().map_or_else(Vec::new, Driver::take_skipped)
+    fn skipped(&self) -> Vec<u32> {
+        self.lock().as_ref().map_or_else(Vec::new, Driver::skipped)
     }
 
     fn is_crowded(&mut self) -> bool {

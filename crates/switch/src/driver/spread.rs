@@ -170,8 +170,8 @@ impl<Owner: Send> Driver for SpreadPort<Owner> {
     }
 
     /// A core without room does not keep the others from their frames.
-    fn take_skipped(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.skipped)
+    fn skipped(&self) -> Vec<u32> {
+        self.skipped.clone()
     }
 
     #[inline]

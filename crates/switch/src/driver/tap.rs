@@ -267,8 +267,8 @@ impl Driver for Tap {
         Ok(sent)
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        self.coalescer.take_skipped()
+    fn skipped(&self) -> Vec<u32> {
+        self.coalescer.skipped()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

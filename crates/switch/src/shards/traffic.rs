@@ -1,6 +1,7 @@
 //! What passes between a shard of a switch and the others.
 
 use super::{Message, SHARD_BITS, shard_of, without_shard};
+use crate::driver::part_sent;
 use crate::forward::{Forward, FrameHead};
 use crate::port::PortId;
 use crate::runner::{QUANTUM, SwitchRunner, count_sent, running_slot};
@@ -170,12 +171,16 @@ impl<F: Forward> SwitchRunner<F> {
         };
         let sent = target.driver.send(&self.batch, &frames);
         let is_crowded = sent.as_ref().is_ok_and(|sent| sent.is_crowded);
-        let count = sent.as_ref().map_or(0, |sent| (sent.frames + sent.too_big) as usize);
+        let count = sent.as_ref().map_or(0, |sent| sent.frames);
+        let (_, lost) = match count < frames.len() as u64 {
+            true => part_sent(&*target.driver, &frames, count),
+            false => Default::default(),
+        };
         count_sent(&mut self.switch, target, to, frames.len() as u64, sent);
         if is_crowded {
             self.note_crowded_by_others(to);
         }
-        self.report_lost(frames.get(count..).unwrap_or_default());
+        self.report_lost(&lost);
     }
 
     /// Reports frames of other shards that did not reach the function that they were for.

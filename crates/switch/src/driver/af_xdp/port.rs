@@ -454,8 +454,8 @@ impl Driver for AfXdp {
         Ok(sent)
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.skipped)
+    fn skipped(&self) -> Vec<u32> {
+        self.skipped.clone()
     }
 
     fn is_crowded(&mut self) -> bool {

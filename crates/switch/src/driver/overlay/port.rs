@@ -336,8 +336,8 @@ impl Driver for OverlayPort {
         Ok(sent)
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.skipped)
+    fn skipped(&self) -> Vec<u32> {
+        self.skipped.clone()
     }
 
     fn link_state(&self) -> Option<LinkState> {

@@ -224,8 +224,8 @@ impl Driver for VhostUser {
         self.pairs.is_ready(self.part) || self.offloads.waiting() > 0
     }
 
-    fn take_skipped(&mut self) -> Vec<u32> {
-        self.offloads.coalescer.take_skipped()
+    fn skipped(&self) -> Vec<u32> {
+        self.offloads.coalescer.skipped()
     }
 
     fn is_crowded(&mut self) -> bool {
