@@ -474,7 +474,10 @@ impl Driver for AfXdp {
         if self.is_late {
             self.flush(0)?;
         }
-        self.watch_sender(true)?;
+        if self.watch_sender(true).is_err() {
+            // The kernel has no memory for the watch, or allows no more of them: without it, the port is polled.
+            return Ok(false);
+        }
         for queue in &self.queues {
             if queue.rings.received.waiting()? > 0 {
                 return Ok(false);
