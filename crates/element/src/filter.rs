@@ -90,7 +90,7 @@ pub trait Filter: Sized + 'static {
         None
     }
 
-    /// Reports the packets that it holds. Each must be reported.
+    /// Reports the packets that it holds. Each must be reported. The class declares `fates = "waiting"`.
     fn waiting(&self, _waiting: &mut Waiting) {}
 
     /// The state of flows that it keeps, for the box in which these go on.

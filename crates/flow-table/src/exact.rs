@@ -5,7 +5,7 @@
 //!
 //! Only as many buckets are used as the keys need, so that few keys take few cache lines. When there are more keys, the
 //! buckets are doubled: each is split in two by one more bit, some of them for each key that is added. No insertion takes
-//! long, and no key is read for it.
+//! long, and no key is read for it. The number of buckets never shrinks until the table is cleared.
 
 use std::ops::Range;
 

@@ -65,7 +65,7 @@ pub trait Function: Sized + 'static {
     /// taken over before.
     fn inherit(&mut self, _old: &mut Self) {}
 
-    /// Reports packets that it keeps. Each must be reported.
+    /// Reports packets that it keeps. Each must be reported. The class declares `fates = "waiting"`.
     fn waiting(&self, _waiting: &mut Waiting) {}
 }
 
