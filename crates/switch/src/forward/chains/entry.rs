@@ -4,26 +4,12 @@
 //! switch and of controllers are in force as before, and a function changes only flows whose packets it was given.
 
 use super::flow_records::Redirect;
-use super::identity::MAX_LOOKUPS;
+use super::identity::{Diversion, MAX_LOOKUPS};
 use super::table::{Chain, Chains, Step};
 use super::version::{End, Version};
 use crate::forward::PortKey;
 use flow_table::FlowTuple;
 use reason::Reason;
-
-/// A packet that a function sends into a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Diversion {
-    pub(super) chain: u16,
-    /// The version of the chain that it was in, if that is known.
-    pub(super) version: Option<u32>,
-    /// The record of its flow, if its identity is known.
-    pub(super) record: Option<u32>,
-    /// Whether it passes chains in reverse: the side at which the instance sent it says so, or else how it passed its own.
-    pub(super) reverse: bool,
-    /// Whether its flow takes the chain from now on.
-    pub(super) has_flow: bool,
-}
 
 /// Where a packet comes from that enters a chain.
 #[derive(Clone, Copy)]

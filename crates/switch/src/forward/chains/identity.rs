@@ -17,6 +17,20 @@ pub(crate) struct Identity {
     pub(super) lookups: u8,
 }
 
+/// A packet that a function sends into a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Diversion {
+    pub(super) chain: u16,
+    /// The version of the chain that it was in, if that is known.
+    pub(super) version: Option<u32>,
+    /// The record of its flow, if its identity is known.
+    pub(super) record: Option<u32>,
+    /// Whether it passes chains in reverse: the side at which the instance sent it says so, or else how it passed its own.
+    pub(super) reverse: bool,
+    /// Whether its flow takes the chain from now on.
+    pub(super) has_flow: bool,
+}
+
 /// Times that a packet may be looked up after a function had it: rules and functions that send it around without end would
 /// keep the switch busy.
 pub(super) const MAX_LOOKUPS: u8 = 32;

@@ -4,10 +4,9 @@
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
 use super::counters::{ChainBooks, HopCounters};
-use super::entry::Diversion;
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, Redirect, UNASSIGNED};
 use super::freeze::Freeze;
-use super::identity::{Identity, Translated};
+use super::identity::{Diversion, Identity, Translated};
 use super::instances::{RefusedTuples, Service};
 use super::numbered::Numbered;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
