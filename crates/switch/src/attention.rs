@@ -6,7 +6,6 @@
 //! A switch with few ports has one group, of which each round asks all.
 
 use crate::port::PortId;
-use crate::runner::QUANTUM;
 
 /// Ports of a group: bits of a word.
 const GROUP: usize = u64::BITS as usize;
@@ -32,8 +31,8 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Begins a round over this many ports. `moved`: the frames of the round before.
-    pub(crate) fn begin_round(&mut self, ports: usize, moved: usize) {
+    /// Begins a round over this many ports. `quanta`: the frames of the round before, in quanta of a visit.
+    pub(crate) fn begin_round(&mut self, ports: usize, quanta: usize) {
         self.ports = ports;
         self.groups.resize(ports.div_ceil(GROUP), Group::default());
         let count = self.groups.len();
@@ -44,7 +43,7 @@ impl Attention {
             self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
         }
         // To ask a group takes 2 to 3 us, and a quantum of frames about 25 us.
-        self.turns = (1 + moved / QUANTUM).min(count);
+        self.turns = (1 + quanta).min(count);
         for ahead in 0..self.turns {
             if let Some(group) = self.groups.get_mut((self.turn + ahead) % count) {
                 group.asked = u64::MAX;
@@ -129,18 +128,18 @@ mod tests {
         let mut attention = Attention::default();
         let ports =
             |groups: &[u16]| groups.iter().flat_map(|group| group * 64..group * 64 + 64).collect::<Vec<_>>();
-        assert_eq!(loaded_round(&mut attention, 320, QUANTUM - 1), ports(&[0]));
-        assert_eq!(loaded_round(&mut attention, 320, QUANTUM), ports(&[1, 2]));
+        assert_eq!(loaded_round(&mut attention, 320, 0), ports(&[0]));
+        assert_eq!(loaded_round(&mut attention, 320, 1), ports(&[1, 2]));
         attention.note_frames(PortId(64));
         attention.note_frames(PortId(130));
         assert_eq!(
-            loaded_round(&mut attention, 320, 2 * QUANTUM),
+            loaded_round(&mut attention, 320, 2),
             [ports(&[0]), vec![64, 130], ports(&[3, 4])].concat()
         );
         assert_eq!(round(&mut attention, 320), ports(&[1]).into_iter().chain([130]).collect::<Vec<_>>());
         // Never more than there are, also if there are fewer now.
-        assert_eq!(loaded_round(&mut attention, 320, 100 * QUANTUM), ports(&[0, 1, 2, 3, 4]));
-        assert_eq!(loaded_round(&mut attention, 128, 100 * QUANTUM), ports(&[0, 1]));
+        assert_eq!(loaded_round(&mut attention, 320, 100), ports(&[0, 1, 2, 3, 4]));
+        assert_eq!(loaded_round(&mut attention, 128, 100), ports(&[0, 1]));
         assert_eq!(round(&mut attention, 0), []);
         assert_eq!(round(&mut attention, 64), ports(&[0]));
     }

@@ -343,7 +343,7 @@ impl<F: Forward> SwitchRunner<F> {
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         moved += self.serve_shards(&mut clock);
-        self.attention.begin_round(self.slots.len(), self.moved);
+        self.attention.begin_round(self.slots.len(), self.moved / QUANTUM);
         let mut next = 0;
         while let Some(port) = self.attention.next_from(next) {
             next = usize::from(port.0) + 1;
