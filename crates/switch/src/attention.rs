@@ -85,9 +85,9 @@ mod tests {
         loaded_round(attention, ports, 0)
     }
 
-    /// The ports that are asked after a round that moved so many frames.
-    fn loaded_round(attention: &mut Attention, ports: usize, moved: usize) -> Vec<u16> {
-        attention.begin_round(ports, moved);
+    /// The ports that are asked after a round that moved so many quanta of frames.
+    fn loaded_round(attention: &mut Attention, ports: usize, quanta: usize) -> Vec<u16> {
+        attention.begin_round(ports, quanta);
         let mut asked = Vec::new();
         while let Some(port) = attention.next_from(asked.last().map_or(0, |last| usize::from(*last) + 1)) {
             asked.push(port.0);
