@@ -7,10 +7,11 @@ use super::steered::Steered;
 
 /// Sends packets into a chain of the steering switch.
 ///
-/// They enter it at its begin, in the direction in which they pass their own chain. With FLOW, the later packets of their flows
-/// take the chain too, in both directions and without coming here: the switch remembers each flow until it has no packets for two
-/// minutes, the chain is removed, or a function gives it another chain. So a function can direct flows, as OpenNetVM's flow director
-/// does, and needs to see only their first packets. A function gives a flow back by sending it to the chain from which it came.
+/// They enter it at its begin, in the direction of the face at which the box sends them; with one face, in that in which they pass
+/// their own chain. With FLOW, the later packets of their flows take the chain too, in both directions and without coming here: the
+/// switch remembers each flow until it has no packets for two minutes, the chain is removed, or a function gives it another chain. So
+/// a function can direct flows, as OpenNetVM's flow director does, and needs to see only their first packets. A function gives a flow
+/// back by sending it to the chain from which it came.
 ///
 /// The service of this box must be allowed to send to the chain: `clickbox service create --may-send-to chain:NAME`.
 ///
