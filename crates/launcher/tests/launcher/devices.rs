@@ -160,14 +160,16 @@ fn interfaces_with_a_greater_mtu_than_buffers_are_refused() {
     if launcher.ip("tuntap add dev big mode tap").is_none() {
         return skip(Capability::Root, "a tap device can't be made");
     }
-    let devices: [(fn(String) -> PortDevice, Step); 2] =
-        [(PortDevice::Tap, Step::OpenTap), (PortDevice::Interface, Step::OpenInterface)];
-    for (device, step) in devices {
+    for step in [Step::OpenTap, Step::OpenInterface] {
+        let device = || match step {
+            Step::OpenTap => PortDevice::Tap("big".into()),
+            _ => PortDevice::Interface("big".into()),
+        };
         assert!(launcher.ip("link set big mtu 2035").is_some());
-        assert_eq!(refusal(&mut client, device("big".into())), (step, 90));
+        assert_eq!(refusal(&mut client, device()), (step, 90));
         assert!(launcher.ip("link set big mtu 2034").is_some());
-        drop(client.open(device("big".into())).expect("the interface"));
-        client.close(device("big".into())).expect("an answer");
+        drop(client.open(device()).expect("the interface"));
+        client.close(device()).expect("an answer");
     }
     assert!(launcher.ip("link set lo up").is_some());
     assert!(client.open(PortDevice::Interface("lo".into())).is_ok());
