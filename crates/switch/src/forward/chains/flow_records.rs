@@ -4,12 +4,13 @@ use super::plan::MAX_HOPS;
 use crate::forward::PortKey;
 use crate::huge_pages;
 
-/// Words of a record: one cache line.
+/// Words of a record, as many as those of a cache line. A large table begins 16 bytes behind the start of one, so the words that
+/// each packet needs come first: hash, version and use, the two that follow here, and the instances of the first sixteen hops.
 const WORDS: usize = 8;
 
 /// The word that says whether the flow is the outside of a translated one, and between the bits of this where packets of the
 /// reverse direction leave.
-const OUTSIDE: usize = 6;
+const OUTSIDE: usize = 2;
 
 /// The part of that word that says where they leave: a mark, and the key of the port.
 const BACK_MASK: u64 = 0x1ff_ff00;
@@ -17,7 +18,10 @@ const BACK_PRESENT: u64 = 1 << 24;
 const BACK_SHIFT: u32 = 8;
 
 /// The word that says which translator sent the first packet, and in its upper half which chain the flow takes instead.
-const LEARNT: usize = 7;
+const LEARNT: usize = 3;
+
+/// The first word with instances: a byte for each hop.
+const ASSIGNED: usize = 4;
 
 /// The part of that word that concerns the translator.
 const LEARNT_MASK: u64 = (1 << 33) - 1;
@@ -153,7 +157,7 @@ fn is_idle(words: &[u64; WORDS], seconds: u32) -> bool {
 
 fn record_of(words: &[u64; WORDS]) -> FlowRecord {
     let mut slots = [0; MAX_HOPS];
-    for (bytes, word) in slots.chunks_exact_mut(8).zip(&words[2..]) {
+    for (bytes, word) in slots.chunks_exact_mut(8).zip(&words[ASSIGNED..]) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
     FlowRecord {
@@ -260,7 +264,7 @@ impl FlowRecords {
         }
         words[0] = record.hash;
         words[1] = stamp(record.version, seconds);
-        for (word, bytes) in words[2..].iter_mut().zip(record.slots.chunks_exact(8)) {
+        for (word, bytes) in words[ASSIGNED..].iter_mut().zip(record.slots.chunks_exact(8)) {
             *word = bytes.try_into().map_or(0, u64::from_le_bytes);
         }
         words[OUTSIDE] = Outside::to_word(record.outside);
@@ -345,7 +349,7 @@ impl FlowRecords {
     pub(super) fn is_assigned(&self, at: u32, check: u16, assignment: &Assignment) -> bool {
         let Some(words) = self.records.get(at as usize) else { return false };
         let has = |(hop, slot): (usize, u8)| {
-            words.get(2 + hop / 8).is_some_and(|word| (word >> (hop % 8 * 8)) as u8 == slot)
+            words.get(ASSIGNED + hop / 8).is_some_and(|word| (word >> (hop % 8 * 8)) as u8 == slot)
         };
         words[0] != 0
             && (words[0] >> 48) as u16 == check
@@ -356,13 +360,15 @@ impl FlowRecords {
     /// The slot at a hop of the record at a place.
     #[inline(always)]
     pub(super) fn slot(&self, at: u32, hop: usize) -> u8 {
-        let word = self.records.get(at as usize).and_then(|words| words.get(2 + hop / 8));
+        let word = self.records.get(at as usize).and_then(|words| words.get(ASSIGNED + hop / 8));
         word.map_or(UNASSIGNED, |word| (word >> (hop % 8 * 8)) as u8)
     }
 
     /// Changes the slot at a hop.
     pub(super) fn set_slot(&mut self, at: u32, hop: usize, slot: u8) {
-        if let Some(word) = self.records.get_mut(at as usize).and_then(|words| words.get_mut(2 + hop / 8)) {
+        if let Some(word) =
+            self.records.get_mut(at as usize).and_then(|words| words.get_mut(ASSIGNED + hop / 8))
+        {
             let shift = hop % 8 * 8;
             *word = *word & !(0xff << shift) | u64::from(slot) << shift;
         }
