@@ -53,11 +53,11 @@ fn a_spare_that_is_killed_is_not_used() {
     let fabric = client.connect_fabric(0).expect("a fabric");
     let next = spare(&launcher, fabric.state.pid);
     kill(next, Signal::KILL);
+    wait_for(|| !exists(next));
     kill(fabric.state.pid, Signal::KILL);
     wait_for(|| !exists(fabric.state.pid));
     let fabric = client.connect_fabric(0).expect("the next fabric");
     assert_ne!(fabric.state.pid, next);
-    wait_for(|| !exists(next));
 }
 
 #[test]
