@@ -44,7 +44,7 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a box's escaped diagnostics of one configuration. Further diagnostics are dropped.
 pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
 
-/// How long a spare sandbox is kept after the last start of a box of its kind: it has memory and a process of its own.
+/// How long a spare sandbox is kept after the last start of a box of its kind: it has its own memory and process.
 pub(crate) const SPARE_TIME: Duration = Duration::from_secs(60);
 
 /// The time for a box to report its counters: a list of boxes must not wait for one in an endless loop.

@@ -307,7 +307,7 @@ fn nothing_is_counted_at_the_start() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
-/// When the process of an instance is killed, its flow goes on at the other one as soon as the kernel tells of the end.
+/// When the process of an instance is killed, its flow goes on at the other one as soon as the kernel reports the end.
 #[test]
 fn the_flow_of_a_dead_instance_goes_on_at_once() {
     const ROUNDS: usize = 20;

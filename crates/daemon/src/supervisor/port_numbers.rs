@@ -208,21 +208,21 @@ mod tests {
         // A store of an earlier version has no numbers: the next fabric gives them in the order of the ports, and they stay.
         let stored = bed.stored_switch(&lan).unwrap();
         let forget = [StoreChange::RemoveSwitch(lan.clone()), StoreChange::PutSwitch(stored)];
-        let anew = expected(&[("b", 1), ("c", 2)]);
+        let numbered_again = expected(&[("b", 1), ("c", 2)]);
         // What the daemon learns of the fabric before it ends is stored again.
         for _ in 0..20 {
             bed.0.store().apply(&forget[..1]).unwrap();
             bed.0.store().apply(&forget[1..]).unwrap();
             replace_fabric(&bed);
-            if numbers(&bed, &lan) == anew {
+            if numbers(&bed, &lan) == numbered_again {
                 break;
             }
         }
-        assert_eq!(numbers(&bed, &lan), anew);
+        assert_eq!(numbers(&bed, &lan), numbered_again);
         bed.remove_port(&lan, &"b".parse().unwrap()).unwrap();
         replace_fabric(&bed);
         assert_eq!(numbers(&bed, &lan), expected(&[("c", 2)]));
-        // Another switch of the name begins anew.
+        // Another switch with the name begins at 1 again.
         bed.remove_switch(&lan).unwrap();
         bed.create_switch(definition(&["c", "d"])).unwrap();
         assert_eq!(numbers(&bed, &lan), expected(&[("c", 1), ("d", 2)]));

@@ -1,7 +1,7 @@
 //! Spare sandboxes: started before a box needs them, without a configuration.
 //!
 //! There is at most one of each kind, with the shape that the last box of this kind had. It runs the built-in image and has
-//! run nothing of anybody. A box takes it with seeds, time and addresses of its own, as a copy does.
+//! run no configuration of a user. A box takes it with its own seeds, time and addresses, as a copy does.
 
 use super::pools::shares_packets;
 use model::CreateBox;
@@ -135,7 +135,7 @@ pub(crate) fn is_memory_short() -> bool {
     std::fs::read_to_string("/proc/meminfo").is_ok_and(|text| is_short(&text))
 }
 
-/// Whether the kernel's report tells of little memory.
+/// Whether the kernel's report says that there is little memory.
 fn is_short(report: &str) -> bool {
     let field = |name: &str| -> Option<u64> {
         let figure = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

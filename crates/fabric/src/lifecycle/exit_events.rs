@@ -1,4 +1,4 @@
-//! The events by which a thread learns that boxes have ended.
+//! The events that tell a thread which boxes have ended.
 
 use crate::boxes::{Instance, ManagedBox};
 use rustix::buffer::spare_capacity;

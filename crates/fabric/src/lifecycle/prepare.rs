@@ -168,7 +168,7 @@ mod tests {
         assert!(spares.take(&shape).is_none());
         fabric.make_spare_for(&definition(0));
         assert!(!spares.begin(&shape), "there is one");
-        // Spares are nobody's boxes.
+        // Spares belong to no owner.
         assert_eq!(fabric.0.all().len(), usize::from(first) + 3);
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn report(message: &str) {
     let _ = writeln!(std::io::stderr(), "clickbox fabric: {message}");
 }
 
-/// What is done when an order has been answered: nobody waits for it.
+/// What is done after an order has been answered.
 enum FollowUp {
     /// The sandbox of this box is created. The daemon stores the box meanwhile.
     Prepare(BoxName),

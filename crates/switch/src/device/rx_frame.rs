@@ -213,7 +213,7 @@ impl SlotBytes {
     /// The frame in it, truncated to `snap` bytes.
     pub(crate) fn frame(&self, snap: usize) -> RxFrame<'_> {
         let slot = Slot::of(&self.0);
-        // SAFETY: the slot has this size and is aligned, and nobody writes to it while it is borrowed.
+        // SAFETY: the slot has this size and is aligned, and nothing writes to it while it is borrowed.
         unsafe { RxFrame::from_slot(&slot, Self::SIZE, snap) }
     }
 }

@@ -285,7 +285,7 @@ fn a_socket_that_sends_is_watched_only_during_sleep() {
     drop(port);
     drop(open_left(None));
 
-    // Without a switch, nobody says when sleep begins.
+    // Without a switch, nothing says when sleep begins.
     let mut interface = XdpInterface::open("left").unwrap();
     interface.start_receiving().unwrap();
     assert_eq!(interface.send(frames.iter().map(Vec::as_slice)).frames, 64);

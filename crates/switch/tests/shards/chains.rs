@@ -319,7 +319,7 @@ fn a_function_is_reached_from_all_threads() {
     check_books(&mut bed.switch, &ports);
 }
 
-/// A function gives flows another chain. Each shard knows it of its own flows.
+/// A function gives flows another chain. Each shard knows it for its own flows.
 #[test]
 fn flows_take_another_chain_in_all_threads() {
     let mut bed = Chained::with_destinations(512, &[DestinationPlan::Chain(1)]);
