@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use support::planes::Planes;
 use support::{Daemon, capture as start_capture, wait};
 
 /// Frames of a capture.
@@ -70,22 +73,45 @@ fn two_switches_are_joined_by_a_memif() {
 
 #[test]
 fn a_socket_that_somebody_removed_is_made_again() {
-    let daemon = Daemon::start("lost-sockets");
-    daemon.check(&["switch", "create", "lan"], 0, &[]);
-    for driver in ["memif", "vhost_user"] {
-        let path = daemon.folder.join(driver);
-        let socket = path.to_str().expect("a plain path");
-        let name = driver.trim_end_matches("_user");
-        let add = ["port", "add", "lan", name, "--driver", driver, "--path", socket, "--role", "server"];
-        daemon.check(&add, 0, &[]);
-        std::fs::remove_file(&path).expect("a socket");
-        wait("the socket is there again", || path.exists());
-        let event = |what: &str| format!("port {name} of switch lan {what}");
-        daemon.until(&["events"], &event("works again"));
-        let removed = event(&format!("does not work: its socket {socket} was removed"));
-        daemon.check(&["events"], 0, &[&removed]);
-        assert!(port(&daemon, "lan", name)["fault"].is_null());
+    let planes = Planes::new("lost-sockets");
+    let mut daemon = planes.start();
+    planes.check(&["switch", "create", "lan"], 0, &[]);
+    let sockets = ["memif", "vhost_user"].map(|driver| planes.path(driver));
+    for (driver, socket) in ["memif", "vhost_user"].into_iter().zip(&sockets) {
+        let add = ["port", "add", "lan", driver, "--driver", driver, "--path", socket, "--role", "server"];
+        planes.check(&add, 0, &[]);
     }
+    let are_there = || sockets.iter().all(|socket| Path::new(socket).exists());
+    let link = || planes.json(&["port", "ls", "lan"])[1]["link"].clone();
+    // While a daemon runs, and while none does.
+    for round in 1..=2 {
+        if round == 2 {
+            daemon.kill().expect("a signal");
+            daemon.wait().expect("an end");
+        }
+        sockets.iter().for_each(|socket| std::fs::remove_file(socket).expect("a socket"));
+        if round == 2 {
+            daemon = planes.start();
+        }
+        wait("the sockets are there again", are_there);
+        for (driver, socket) in ["memif", "vhost_user"].into_iter().zip(&sockets) {
+            let event = |what: &str| format!("port {driver} of switch lan {what}");
+            let removed = event(&format!("does not work: its socket {socket} was removed"));
+            wait("the port works again", || {
+                let events = planes.check(&["events"], 0, &[]);
+                [&removed, &event("works again")].iter().all(|text| events.matches(*text).count() == round)
+            });
+        }
+        let peer = UnixStream::connect(&sockets[1]).expect("somebody listens");
+        wait("the fabric has accepted the peer", || link() == "connected");
+        drop(peer);
+        wait("the peer has gone", || link() != "connected");
+    }
+    // The launcher lets go of what the ports of a switch had.
+    planes.check(&["switch", "rm", "lan"], 0, &[]);
+    wait("the sockets are gone", || sockets.iter().all(|socket| !Path::new(socket).exists()));
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    assert!(daemon.wait().expect("an end").success());
 }
 
 #[test]

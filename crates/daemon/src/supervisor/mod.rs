@@ -33,6 +33,7 @@ mod monitor;
 mod operation;
 mod parallel;
 mod pending_confirmation;
+mod port_devices;
 mod port_numbers;
 mod port_recovery;
 mod rate_meter;

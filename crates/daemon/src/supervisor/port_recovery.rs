@@ -2,10 +2,12 @@
 
 use super::state::Supervisor;
 use crate::fabric::Devices;
+use crate::store::StoredSwitch;
 use api::{
     AddPort, EventKind, LinkState, PortDriver, PortName, SocketRole, Subject, SwitchName, with_causes,
 };
 use protocol::fabric::{PortStats, TrafficSnapshot, orders};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 
@@ -29,6 +31,15 @@ pub(super) fn is_awaited(driver: &PortDriver) -> bool {
         PortDriver::Memif { role: SocketRole::Client, .. }
             | PortDriver::VhostUser { role: SocketRole::Client, .. }
     )
+}
+
+/// What is known of the socket of a port at which peers connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SocketKnowledge {
+    /// It was there when it was last looked at.
+    Seen,
+    /// An earlier daemon had the port. The socket may have been removed before this one looked.
+    Doubtful,
 }
 
 /// The socket of a port at which peers connect.
@@ -129,10 +140,46 @@ impl Supervisor {
             }
         }
     }
+
     /// Notes that the socket of a port is there, if the port has one.
     pub(super) fn note_socket(&self, switch: &SwitchName, port: &AddPort) {
         if own_socket(&port.driver).is_some_and(is_socket) {
-            self.0.sockets().insert((switch.clone(), port.name.clone()));
+            self.0.sockets().insert((switch.clone(), port.name.clone()), SocketKnowledge::Seen);
+        }
+    }
+
+    /// Notes that the sockets of ports that the fabric had already may have been removed while no daemon looked.
+    pub(super) fn doubt_sockets(
+        &self,
+        switches: &[StoredSwitch],
+        there: &BTreeMap<SwitchName, Vec<PortName>>,
+    ) {
+        let mut sockets = self.0.sockets();
+        for stored in switches {
+            let name = &stored.definition.name;
+            let adopted = there.get(name).map_or(&[][..], Vec::as_slice);
+            let ports = stored.definition.ports.iter().filter(|port| adopted.contains(&port.name));
+            for port in ports.filter(|port| own_socket(&port.driver).is_some()) {
+                let key = (name.clone(), port.name.clone());
+                sockets.entry(key).or_insert(SocketKnowledge::Doubtful);
+            }
+        }
+    }
+
+    /// Has the launcher make the socket of a port again, if it is not there. A port without peers loses nothing by it.
+    fn renew_socket(&self, switch: &SwitchName, port: &AddPort, path: &str) {
+        let devices = match Devices::open(self.0.fabrics.connector(), port) {
+            Ok(devices) => devices,
+            Err(failure) => return self.fail(switch, &port.name, with_causes(&failure)),
+        };
+        if is_socket(path) {
+            // The launcher has made it. It is reopened and reported as always.
+            return self.fail(switch, &port.name, format!("its socket {path} was removed"));
+        }
+        // This daemon may not look there, or sees other files than the launcher: the socket may be another one or the same.
+        let order = orders::ReopenPort { switch: switch.clone(), port: port.clone(), instead: None };
+        if let Err(failure) = self.0.fabrics.ask_with(order, &devices.descriptors()) {
+            self.fail(switch, &port.name, with_causes(&failure));
         }
     }
 
@@ -146,15 +193,22 @@ impl Supervisor {
             let Some(path) = own_socket(&port.driver) else { continue };
             let key = (switch.clone(), port.name.clone());
             if is_socket(path) {
-                self.0.sockets().insert(key);
-            } else if !is_connected(&key) && self.0.sockets().remove(&key) {
-                // A daemon that may not look there, or sees other files than the launcher, has not seen the socket before.
-                self.fail(switch, &port.name, format!("its socket {path} was removed"));
+                self.0.sockets().insert(key, SocketKnowledge::Seen);
+                continue;
+            }
+            // A daemon that may not look there, or sees other files than the launcher, has not seen the socket before.
+            let known = if is_connected(&key) { None } else { self.0.sockets().remove(&key) };
+            match known {
+                Some(SocketKnowledge::Seen) => {
+                    self.fail(switch, &port.name, format!("its socket {path} was removed"));
+                }
+                Some(SocketKnowledge::Doubtful) => self.renew_socket(switch, port, path),
+                None => {}
             }
         }
         let is_there = |key: &(SwitchName, PortName)| {
             ports.iter().any(|(switch, port)| (switch, &port.name) == (&key.0, &key.1))
         };
-        self.0.sockets().retain(is_there);
+        self.0.sockets().retain(|key, _| is_there(key));
     }
 }

@@ -148,6 +148,7 @@ impl Supervisor {
             boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)).collect();
         self.define_all(link, &missing);
         self.restore_missing_ports(&switches, &there, is_box);
+        self.doubt_sockets(&switches, &there.switches);
         for stored in &switches {
             let switch = &stored.definition.name;
             let is_adopted = there.switches.contains_key(switch);
@@ -281,7 +282,10 @@ impl Supervisor {
                     let ports = self.drop_strange_ports(&stored, &found)?;
                     adopted.switches.insert(name, ports);
                 }
-                None => link.ask(orders::RemoveSwitch { switch: name })?,
+                None => {
+                    link.ask(orders::RemoveSwitch { switch: name })?;
+                    self.close_unused(found.ports.iter().map(|found| &found.port));
+                }
             }
         }
         Ok(adopted)
@@ -316,7 +320,7 @@ impl Supervisor {
                 true => stay.push(port),
                 false => match self.0.fabrics.ask(orders::RemovePort { switch: switch.clone(), port }) {
                     // It went with the other end of its pipe.
-                    Ok(()) | Err(OperationError::NoPort(..)) => {}
+                    Ok(()) | Err(OperationError::NoPort(..)) => self.close_unused([&found.port]),
                     Err(failure) => return Err(failure),
                 },
             }

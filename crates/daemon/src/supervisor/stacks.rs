@@ -528,6 +528,7 @@ impl Supervisor {
                 let (stored, joined) = (self.stored_switch(name)?, self.joined_to(name));
                 let forwarding = self.forwarding_around(name)?;
                 self.plan_switch_removal(operation, name)?;
+                self.close_after_commit(operation, name)?;
                 self.take_down_switch(name);
                 operation.undo_by(move |supervisor| {
                     supervisor.put_switch_back(&stored, joined, forwarding);

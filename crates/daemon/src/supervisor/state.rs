@@ -9,6 +9,7 @@ use super::link_table::Links;
 use super::load_watch::LoadWatch;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
+use super::port_recovery::SocketKnowledge;
 use super::rate_meter::RateMeter;
 use super::rebuilds::Rebuilds;
 use crate::audit::{Audit, AuditError, PendingEntry};
@@ -26,7 +27,7 @@ use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use protocol::StoreIdentity;
 use protocol::fabric::{CheckLimits, orders};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -142,8 +143,8 @@ pub(super) struct SupervisorState {
     change: Mutex<()>,
     /// Switch ports that are down, and why: their device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
-    /// Ports whose socket, at which peers connect, was there when it was last looked at.
-    sockets: Mutex<BTreeSet<(SwitchName, PortName)>>,
+    /// What is known of the sockets of ports at which peers connect. It has no socket that is known to be missing.
+    sockets: Mutex<BTreeMap<(SwitchName, PortName), SocketKnowledge>>,
     /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
     pub(super) output_folder: Option<PathBuf>,
     /// The file of the store. `None`: it is in memory.
@@ -220,7 +221,7 @@ impl SupervisorState {
         lock(&self.faults)
     }
 
-    pub(super) fn sockets(&self) -> MutexGuard<'_, BTreeSet<(SwitchName, PortName)>> {
+    pub(super) fn sockets(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), SocketKnowledge>> {
         lock(&self.sockets)
     }
 

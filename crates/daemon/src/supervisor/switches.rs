@@ -112,11 +112,12 @@ impl Supervisor {
             self.check_switch_quota()?;
         }
         self.order_switch(&request)?;
-        let made = name.clone();
+        let (made, ports) = (name.clone(), request.ports.clone());
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
             supervisor.discard_switch(&made);
             supervisor.0.switches().remove(&made);
+            supervisor.close_unused(&ports);
             supervisor.0.journal.owners.remove(&Subject::from(&made));
         });
         self.0.fabrics.start_agent_of(&request)?;
@@ -179,6 +180,7 @@ impl Supervisor {
         // If the fabric has ended, nothing needs removing. The switch was just created, so it exists.
         let _ = self.0.fabrics.ask(orders::RemoveSwitch { switch: name.clone() });
         self.0.meter().forget_switch(name);
+        self.forget_ports(name);
     }
 
     /// Opens a port and adds it to its switch.
@@ -236,18 +238,6 @@ impl Supervisor {
         self.0.switches().get(switch).map_or(Ok(()), |stored| require_admission(&stored.definition, owner))
     }
 
-    /// The other port that has the device of a new port.
-    fn user_of_device(&self, switch: &SwitchName, port: &AddPort) -> Option<Subject> {
-        let switches = self.0.switches();
-        let all = switches
-            .iter()
-            .flat_map(|(name, stored)| stored.definition.ports.iter().map(move |port| (name, port)));
-        let is_self = |name: &SwitchName, other: &AddPort| name == switch && other.name == port.name;
-        all.filter(|(name, other)| !is_self(name, other) && Devices::conflict(port, other))
-            .map(|(name, other)| Subject::from((name, &other.name)))
-            .next()
-    }
-
     /// Like [`join`](Self::join), for a restored port: if its device is missing, the port waits for it.
     pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let devices = Devices::open(self.0.fabrics.connector(), port).unwrap_or_else(|failure| {
@@ -286,7 +276,7 @@ impl Supervisor {
             }
             let removed = name.clone();
             operation.after_commit(move |supervisor| supervisor.take_down_switch(&removed));
-            Ok(())
+            self.close_after_commit(operation, name)
         })
     }
 
@@ -332,6 +322,17 @@ impl Supervisor {
         }
         operation.add(StoreChange::RemoveSwitch(name.clone()));
         operation.note(EventKind::SwitchRemoved, name, format!("switch {name} was removed"));
+        Ok(())
+    }
+
+    /// Has the devices of the ports of a switch closed when its removal is committed. Until then it may be put back.
+    pub(super) fn close_after_commit(
+        &self,
+        operation: &mut Operation,
+        name: &SwitchName,
+    ) -> Result<(), OperationError> {
+        let ports = self.stored_switch(name)?.definition.ports;
+        operation.after_commit(move |supervisor| supervisor.close_unused(&ports));
         Ok(())
     }
 

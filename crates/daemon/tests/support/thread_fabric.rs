@@ -21,6 +21,8 @@ pub(crate) struct ThreadFabric {
     fabrics: Mutex<BTreeMap<u32, Fabric>>,
     /// The fabrics' ends of the connections.
     connections: Mutex<Vec<(u32, Weak<Channel>)>>,
+    /// What was to be closed.
+    closed: Mutex<Vec<PortDevice>>,
 }
 
 impl ThreadFabric {
@@ -29,6 +31,7 @@ impl ThreadFabric {
             settings: fabric::Settings { image, workers, shares_processors: false, switch_threads: 1 },
             fabrics: Mutex::default(),
             connections: Mutex::default(),
+            closed: Mutex::default(),
         })
     }
 }
@@ -38,6 +41,11 @@ impl ThreadFabric {
     /// The numbers of the fabrics that run.
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.fabrics.lock().unwrap().keys().copied().collect()
+    }
+
+    /// The devices that were closed since this was last asked.
+    pub(crate) fn closed(&self) -> Vec<PortDevice> {
+        std::mem::take(&mut self.closed.lock().unwrap())
     }
 
     /// Ends a fabric as if it had crashed.
@@ -115,7 +123,9 @@ impl Connector for ThreadFabric {
         File::open(path).map(OwnedFd::from).map_err(|error| LauncherError::Connect(path.into(), error))
     }
 
-    fn close(&self, _: PortDevice) {}
+    fn close(&self, device: PortDevice) {
+        self.closed.lock().unwrap().push(device);
+    }
 
     fn end_fabric(&self, number: u32) {
         self.fabrics.lock().unwrap().remove(&number);
