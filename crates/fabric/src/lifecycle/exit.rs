@@ -20,7 +20,7 @@ fn restart_delay(crashes: u32) -> Duration {
 }
 
 /// A box that has ended and is no longer connected.
-struct EndedBox {
+pub(super) struct EndedBox {
     managed: Arc<ManagedBox>,
     instance: Arc<Instance>,
     status: FinalStatus,
@@ -46,16 +46,24 @@ impl Fabric {
     /// Handles boxes that ended on their own, each once. If one is being started or stopped by another thread, that thread
     /// handles its end.
     pub(super) fn ended(&self, found: Vec<(Arc<ManagedBox>, Arc<Instance>)>) {
+        self.disconnect_ended(found).into_iter().for_each(|ended| self.conclude(ended));
+    }
+
+    /// The part of [`ended`](Self::ended) that traffic waits for: waits for no disk, and for no box that has not ended.
+    pub(super) fn disconnect_ended(&self, found: Vec<(Arc<ManagedBox>, Arc<Instance>)>) -> Vec<EndedBox> {
         let is_ours = |(managed, instance): &(Arc<ManagedBox>, Arc<Instance>)| {
             let inner = managed.inner();
             let ours = inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, instance));
             ours && !matches!(inner.phase, Phase::Booting) && !instance.is_stopping()
         };
-        for ended in self.disconnect(found.into_iter().filter(is_ours).collect()) {
-            let managed = ended.managed.clone();
-            if let Some(end) = self.record_end(ended) {
-                self.apply_restart_policy(&managed, &end);
-            }
+        self.disconnect(found.into_iter().filter(is_ours).collect())
+    }
+
+    /// The rest: what the box left, and its restart. May wait for the disk.
+    pub(super) fn conclude(&self, ended: EndedBox) {
+        let managed = ended.managed.clone();
+        if let Some(end) = self.record_end(ended) {
+            self.apply_restart_policy(&managed, &end);
         }
     }
 
@@ -250,6 +258,14 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::StartSettings;
+    use model::{
+        Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, Limits, MacAddr, PortRequest,
+        Sandbox, SwitchMode, SwitchName, Time,
+    };
+    use protocol::fabric::{
+        Configuration, ConfigurationVersion, InstanceDefinition, ServiceDefinition, SteeringDefinition,
+    };
     use sandbox::{HostSettings, KvmDevice};
 
     #[test]
@@ -262,16 +278,90 @@ mod tests {
         assert_eq!(restart_delay(u32::MAX), MAX_RESTART_DELAY);
     }
 
-    /// A stop interrupts a start. The thread that starts the box finds out after the stop has ended.
-    #[test]
-    fn a_box_that_was_stopped_while_it_started_is_not_restarted() {
+    fn fabric() -> Fabric {
         let settings =
             crate::Settings { image: image::PROBE, workers: 1, shares_processors: false, switch_threads: 1 };
         let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
-        let fabric = Fabric::start(&settings, host, [7; 16]).unwrap();
+        Fabric::start(&settings, host, [7; 16]).unwrap()
+    }
+
+    #[test]
+    fn a_box_that_ends_is_disconnected_while_another_ones_files_are_written() {
+        let (fabric, lan): (_, SwitchName) = (fabric(), "lan".parse().unwrap());
+        let switch = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan.clone()) };
+        fabric.add_switch(switch).unwrap();
+        let names: [BoxName; 2] = ["ids-1", "ids-2"].map(|name| name.parse().unwrap());
+        for (number, name) in (1..).zip(&names) {
+            let port = PortRequest {
+                attach: Attachment::Switch(lan.clone()),
+                mac: Some(MacAddr::new([2, 0, 0, 0, 0, number])),
+                limits: Limits { transparent: true, ..Limits::default() },
+                ..PortRequest::default()
+            };
+            let (sandbox, restart) = (Sandbox::Process, Restart::Never);
+            let definition =
+                CreateBox { sandbox, restart, ports: vec![port], ..CreateBox::new(name.clone(), "") };
+            fabric.define_box(definition, false).unwrap();
+            let configuration = Configuration {
+                name: ConfigurationName::main(),
+                version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
+                text: "drop".into(),
+                files: Vec::new(),
+                destinations: Vec::new(),
+                parameters: Vec::new(),
+            };
+            let how = StartSettings { restore: false, replay: false, has_equals: false };
+            fabric.start_box(name, vec![configuration], Vec::new(), how).unwrap();
+        }
+        let instance =
+            |name: &BoxName| InstanceDefinition { name: name.clone(), draining: false, range: None };
+        let service = ServiceDefinition {
+            name: "ids".parse().unwrap(),
+            faces: "in=0".parse().unwrap(),
+            destinations: Vec::new(),
+            instances: names.iter().map(instance).collect(),
+            dead_after_ms: None,
+            places: None,
+            pool: None,
+            translation: None,
+        };
+        let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
+        fabric.set_steering(lan.clone(), steering).unwrap();
+        let are_up = || -> Vec<bool> {
+            let reply = fabric.steering(lan.clone()).unwrap();
+            reply.services[0].1.iter().map(|instance| instance.up).collect()
+        };
+        let wait = |what: &str, done: &dyn Fn() -> bool| {
+            let begin = Instant::now();
+            while !done() {
+                assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait("both take packets", &|| are_up() == [true, true]);
+        let boxes = names.each_ref().map(|name| fabric.0.managed_box(name).unwrap());
+        let kill = |managed: &ManagedBox| managed.instance().unwrap().kill();
+        // As while a slow disk writes what the box left.
+        let writing = boxes[0].storing();
+        kill(&boxes[0]);
+        wait("the first one is disconnected", &|| are_up() == [false, true]);
+        kill(&boxes[1]);
+        wait("the second one is disconnected", &|| are_up() == [false, false]);
+        assert!(boxes.iter().all(|managed| managed.inner().phase == Phase::Running));
+        drop(writing);
+        wait("both ends are recorded", &|| {
+            boxes.iter().all(|managed| managed.inner().phase == Phase::Crashed)
+        });
+        fabric.end();
+    }
+
+    /// A stop interrupts a start. The thread that starts the box finds out after the stop has ended.
+    #[test]
+    fn a_box_that_was_stopped_while_it_started_is_not_restarted() {
+        let fabric = fabric();
         for restart in [Restart::OnFailure, Restart::Never] {
-            let name: model::BoxName = format!("{restart:?}").to_lowercase().parse().unwrap();
-            let definition = model::CreateBox { restart, ..model::CreateBox::new(name.clone(), "") };
+            let name: BoxName = format!("{restart:?}").to_lowercase().parse().unwrap();
+            let definition = CreateBox { restart, ..CreateBox::new(name.clone(), "") };
             fabric.define_box(definition, true).unwrap();
             let managed = fabric.0.managed_box(&name).unwrap();
             managed.inner().unwanted = true;

@@ -1,5 +1,5 @@
 //! The monitor: the thread that restarts boxes when due, and collects their messages. Another one waits for the ends of boxes,
-//! so that their flows go on elsewhere at once.
+//! so that their flows go on elsewhere at once. A third one stores what these boxes left, which may wait for the disk.
 
 use super::state::Fabric;
 use super::writes::OwnWriteEvent;
@@ -9,7 +9,7 @@ use boundary::Event;
 use model::escape;
 use model::{BoxName, LogLine, Time, with_causes};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// Interval between polls of the boxes' messages: the shortest while there are many, the longest while there are none.
@@ -22,15 +22,27 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 impl Fabric {
     /// Starts the threads. They end when the last handle of the fabric is dropped.
     pub(super) fn start_monitor(&self) -> io::Result<()> {
+        let (sender, disconnected) = mpsc::channel();
         let (events, state) = (self.0.exit_events.clone(), Arc::downgrade(&self.0));
         let run = move || {
             loop {
                 let found = events.wait();
                 let Some(state) = state.upgrade() else { return };
-                Self(state).ended(found);
+                for ended in Self(state).disconnect_ended(found) {
+                    // The other thread ends later than this one.
+                    let _ = sender.send(ended);
+                }
             }
         };
         std::thread::Builder::new().name("ends".into()).spawn(run)?;
+        let state = Arc::downgrade(&self.0);
+        let run = move || {
+            while let Ok(ended) = disconnected.recv() {
+                let Some(state) = state.upgrade() else { return };
+                Self(state).conclude(ended);
+            }
+        };
+        std::thread::Builder::new().name("remains".into()).spawn(run)?;
         let state = Arc::downgrade(&self.0);
         let run = move || {
             let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
