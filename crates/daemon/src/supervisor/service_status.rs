@@ -5,8 +5,8 @@ use super::steering::range_of;
 use crate::error::OperationError;
 use crate::store::{StoredInstance, StoredService};
 use api::{
-    BoxName, DrainedInstance, HandoverPhase, HandoverStatus, InstanceStatus, ServiceName, ServiceStatus,
-    TranslationStatus,
+    BoxName, DrainedInstance, HandoverPhase, HandoverStatus, InstanceStatus, Owner, ServiceName,
+    ServiceStatus, TranslationStatus,
 };
 use protocol::fabric::{Asked, Phase, SteeringReply, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ const HANDOVER_LOOK: Duration = Duration::from_millis(5);
 impl Supervisor {
     /// Lists the services, by name.
     pub fn services(&self) -> Result<Vec<ServiceStatus>, OperationError> {
+        let switches = self.switches_with_steering();
+        let suspended = self.suspended(switches.iter().flat_map(|stored| &stored.steering.services));
         let mut found = Vec::new();
-        for stored in self.switches_with_steering() {
-            if stored.steering.services.is_empty() {
-                continue;
-            }
+        for stored in switches.iter().filter(|stored| !stored.steering.services.is_empty()) {
             let reply = self.steering_reply(&stored.definition.name)?;
-            found.extend(stored.steering.services.iter().map(|service| self.service_status(service, &reply)));
+            let services = stored.steering.services.iter();
+            found.extend(services.map(|service| self.service_status(service, &reply, &suspended)));
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
@@ -36,35 +36,43 @@ impl Supervisor {
     /// The state of a service.
     pub fn show_service(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
         let (switch, stored) = self.stored_service(name)?;
-        Ok(self.service_status(&stored, &self.steering_reply(&switch)?))
+        let suspended = self.suspended([&stored]);
+        Ok(self.service_status(&stored, &self.steering_reply(&switch)?, &suspended))
     }
 
-    fn service_status(&self, stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
-        let sockets = &self.0.function_sockets;
-        let socket = if stored.definition.container { sockets.path(&stored.definition.name) } else { None };
-        let socket = socket.map(|path| path.display().to_string());
-        let mut status = ServiceStatus { socket, ..service_status(stored, reply) };
-        if !stored.definition.container {
-            self.find_suspended(stored, &mut status);
+    fn service_status(
+        &self,
+        stored: &StoredService,
+        reply: &SteeringReply,
+        suspended: &BTreeSet<BoxName>,
+    ) -> ServiceStatus {
+        let mut status = service_status(stored, reply);
+        if stored.definition.container {
+            let socket = self.0.function_sockets.path(&stored.definition.name);
+            status.socket = socket.map(|path| path.display().to_string());
+        } else {
+            for instance in &mut status.instances {
+                instance.suspended = suspended.contains(&instance.name);
+            }
         }
         status
     }
 
-    /// Notes which instances have suspended boxes. The switch does not know it: their rings take packets.
-    fn find_suspended(&self, stored: &StoredService, status: &mut ServiceStatus) {
-        let names: Vec<BoxName> = stored.instances.iter().map(|there| there.name.clone()).collect();
-        let link = self.0.fabrics.of(&stored.definition.instance.owner);
-        // A fabric that has ended has none.
-        let found = link.and_then(|link| link.ask(orders::BoxRuntimes { names, ask: Asked::None }).ok());
-        let suspended: BTreeSet<BoxName> = found
-            .into_iter()
-            .flatten()
-            .filter(|runtime| runtime.phase == Phase::Suspended)
-            .map(|runtime| runtime.name)
-            .collect();
-        for instance in &mut status.instances {
-            instance.suspended = suspended.contains(&instance.name);
+    /// The instances of services that are suspended boxes. The switch does not know it: their rings take packets. Each fabric is
+    /// asked once.
+    fn suspended<'a>(&self, services: impl IntoIterator<Item = &'a StoredService>) -> BTreeSet<BoxName> {
+        let mut names: BTreeMap<Owner, Vec<BoxName>> = BTreeMap::new();
+        for stored in services.into_iter().filter(|stored| !stored.instances.is_empty()) {
+            let of_fabric = names.entry(self.0.fabrics.keeper(&stored.definition.instance.owner)).or_default();
+            of_fabric.extend(stored.instances.iter().map(|there| there.name.clone()));
         }
+        let ask = |(owner, names): (Owner, Vec<BoxName>)| {
+            // A fabric that has ended has none.
+            self.0.fabrics.of(&owner)?.ask(orders::BoxRuntimes { names, ask: Asked::None }).ok()
+        };
+        let runtimes = names.into_iter().filter_map(ask).flatten();
+        let suspended = runtimes.filter(|runtime| runtime.phase == Phase::Suspended);
+        suspended.map(|runtime| runtime.name).collect()
     }
 
     /// The state of a service as soon as its drained instances have handed their flows over, or after a while. `drained`: those
