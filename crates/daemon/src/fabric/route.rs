@@ -4,8 +4,8 @@ use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
     AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerStates, DefineBox,
-    DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, OpenFile, PortNumbers, Ports,
-    ReadHandler, ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort,
+    DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, NewPortNumbers, OpenFile, PortNumbers,
+    Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort,
     RemoveSwitch, ReopenPort, ResumeBox, ServeFunctions, SetAddress, SetDefault, SetPortNumbers, SetSteering,
     StartBox, Steering, StopBox, SuspendBox, WriteHandler, Writes,
 };
@@ -45,7 +45,7 @@ routes!(
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
     Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, ServeFunctions, SetSteering,
-    Steering, Ports, PortNumbers, SetPortNumbers,
+    Steering, Ports, PortNumbers, NewPortNumbers, SetPortNumbers,
 );
 
 impl Route for DefineBox {

@@ -242,6 +242,7 @@ impl Supervisor {
             }
             let is_full = page.events.len() >= MAX_EVENTS as usize;
             if page.lost > 0 {
+                self.0.lacks_port_numbers.store(true, Ordering::Relaxed);
                 let message = format!("{} events of {} were discarded", page.lost, self.fabric_name(link));
                 self.0.journal.note(EventKind::EventsLost, Subject::Daemon, message);
             }
@@ -253,6 +254,7 @@ impl Supervisor {
             let Some(last) = page.events.last() else { return Ok(()) };
             link.fetched.store(last.sequence, Ordering::Relaxed);
             self.store_changed_writes(&page.events);
+            self.store_joined_numbers(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
             // A page with room has all events that there were. The fabric announces others.
             if !is_full {
@@ -272,7 +274,7 @@ impl Supervisor {
             (runtime.name, Used { time, cores: runtime.core_times, lost })
         };
         let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
-        self.store_numbers_of_ports(&snapshot);
+        self.store_lacking_numbers();
         self.recover_ports(&snapshot);
         self.0.meter().advance(Instant::now(), snapshot, used);
         Ok(())

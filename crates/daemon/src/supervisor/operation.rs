@@ -13,6 +13,7 @@ use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, OperationId, StoreChange, StoreError, StoredBox, StoredConfiguration};
 use api::Subject;
 use api::{BoxName, EventKind, File, SwitchName};
+use protocol::fabric::NewPortNumbersReply;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -93,8 +94,10 @@ impl Operation<'_> {
 
     fn commit(&mut self) -> Result<(), OperationError> {
         let state = &self.supervisor.0;
+        let mut marks = Vec::new();
         for switch in std::mem::take(&mut self.numbered) {
-            let numbers = self.supervisor.new_port_numbers(&switch)?;
+            let NewPortNumbersReply { mark, numbers } = self.supervisor.new_port_numbers(&switch)?;
+            marks.push((switch.clone(), mark));
             if !numbers.is_empty() {
                 self.add(StoreChange::PutPortNumbers(switch, numbers));
             }
@@ -126,6 +129,9 @@ impl Operation<'_> {
             false => self.supervisor.fetch_events_after(commit)?,
         }
         self.is_committed = true;
+        for (switch, mark) in marks {
+            self.supervisor.note_stored_numbers(switch, mark);
+        }
         if let Some(entry) = &entry {
             state.audit.stored(&self.supervisor.2, entry);
         }

@@ -37,6 +37,7 @@ impl Supervisor {
     pub(super) fn forget_ports(&self, switch: &SwitchName) {
         self.0.faults().retain(|(at, _), _| at != switch);
         self.0.sockets().retain(|(at, _), _| at != switch);
+        self.0.port_marks().remove(switch);
     }
 }
 

@@ -4,9 +4,13 @@
 use super::state::Supervisor;
 use super::switches::alone;
 use crate::error::OperationError;
-use crate::store::{StoreChange, StoredSwitch};
-use api::{CreateSwitch, OpenFlowNumber, OpenFlowPort, SwitchMode, SwitchName, SwitchPort};
-use protocol::fabric::{TrafficSnapshot, orders};
+use crate::store::{StoreChange, StoreError, StoredSwitch};
+use api::{
+    CreateSwitch, Event, EventKind, OpenFlowNumber, OpenFlowPort, Subject, SwitchMode, SwitchName, SwitchPort,
+};
+use protocol::fabric::{FabricError, NewPortNumbersReply, PortNumberMark, orders};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 impl Supervisor {
     /// Adds a switch without ports to its fabric, with the numbers that are stored.
@@ -28,14 +32,33 @@ impl Supervisor {
     pub(super) fn new_port_numbers(
         &self,
         switch: &SwitchName,
-    ) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
-        let numbers = self.until_rebuilt(|| self.ask_port_numbers(switch)).unwrap_or_default();
-        Ok(self.0.store().unknown_port_numbers(switch, numbers)?)
+    ) -> Result<NewPortNumbersReply, OperationError> {
+        let mut new = self.until_rebuilt(|| self.ask_new_port_numbers(switch)).unwrap_or_default();
+        new.numbers = self.0.store().unknown_port_numbers(switch, new.numbers)?;
+        Ok(new)
+    }
+
+    fn ask_new_port_numbers(&self, switch: &SwitchName) -> Result<NewPortNumbersReply, OperationError> {
+        self.steering_switch(switch)?;
+        let since = self.0.port_marks().get(switch).copied().unwrap_or_default();
+        match self.0.fabrics.ask(orders::NewPortNumbers { switch: switch.clone(), since }) {
+            // A fabric of an earlier version tells all.
+            Err(OperationError::Fabric(FabricError::Unsupported)) => Ok(NewPortNumbersReply {
+                numbers: self.ask_port_numbers(switch)?,
+                mark: PortNumberMark::default(),
+            }),
+            answer => answer,
+        }
     }
 
     fn ask_port_numbers(&self, switch: &SwitchName) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
         self.steering_switch(switch)?;
         self.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() })
+    }
+
+    /// Notes that the numbers of a switch are stored up to a mark, so that the fabric is asked for later ones only.
+    pub(super) fn note_stored_numbers(&self, switch: SwitchName, mark: PortNumberMark) {
+        self.0.port_marks().insert(switch, mark);
     }
 
     /// What the controllers of a switch see as ports, by number. `ports`: those of the switch.
@@ -64,34 +87,46 @@ impl Supervisor {
         numbers
     }
 
-    /// Stores the numbers that a new fabric has given.
+    /// Stores the numbers of a switch that the fabric has given without an operation: after its start, and to functions that join
+    /// a service.
     pub(super) fn store_port_numbers(&self, switch: &SwitchName) {
-        let numbers = self.ask_port_numbers(switch).unwrap_or_default();
-        let unknown = self.0.store().unknown_port_numbers(switch, numbers);
-        self.put_port_numbers(switch, unknown.unwrap_or_default());
-    }
-
-    /// The same for ports alone, whose numbers were looked at with their counters. Functions that join a service get ports
-    /// without an operation.
-    pub(super) fn store_numbers_of_ports(&self, snapshot: &TrafficSnapshot) {
-        for (switch, ports) in &snapshot.switches {
-            let numbers = ports.iter().filter_map(|(port, stats)| {
-                let number = u16::try_from(stats.openflow).ok().filter(|number| *number > 0)?;
-                Some((OpenFlowPort::Port(port.clone()), number))
-            });
-            let numbers: Vec<_> = numbers.collect();
-            if numbers.is_empty() {
-                continue;
+        // If the fabric has ended, so has the reason.
+        let Ok(NewPortNumbersReply { mark, numbers }) = self.ask_new_port_numbers(switch) else { return };
+        let store = || {
+            let mut store = self.0.store();
+            let unknown = store.unknown_port_numbers(switch, numbers)?;
+            if unknown.is_empty() {
+                return Ok(true);
             }
-            let unknown = self.0.store().unknown_port_numbers(switch, numbers);
-            self.put_port_numbers(switch, unknown.unwrap_or_default());
+            store.apply(&[StoreChange::PutPortNumbers(switch.clone(), unknown.clone())])?;
+            // An operation that makes the switch may be in progress, and stores them with it.
+            Ok::<_, StoreError>(store.unknown_port_numbers(switch, unknown)?.is_empty())
+        };
+        match store() {
+            Ok(true) => self.note_stored_numbers(switch.clone(), mark),
+            Ok(false) => {}
+            // The disk may be full.
+            Err(_) => self.0.lacks_port_numbers.store(true, Ordering::Relaxed),
         }
     }
 
-    fn put_port_numbers(&self, switch: &SwitchName, numbers: Vec<(OpenFlowPort, u16)>) {
-        if !numbers.is_empty() {
-            // If the disk is full, the next look at the ports tries again.
-            let _ = self.0.store().apply(&[StoreChange::PutPortNumbers(switch.clone(), numbers)]);
+    /// Stores the numbers of functions that have joined services, as these events tell.
+    pub(super) fn store_joined_numbers(&self, events: &[Event]) {
+        let joined = events.iter().filter(|event| event.kind == EventKind::FunctionAttached);
+        let switches: BTreeSet<SwitchName> = joined
+            .filter_map(|event| match event.subject.parse() {
+                Ok(Subject::Service(name)) => self.find_service(&name).map(|(switch, _)| switch),
+                _ => None,
+            })
+            .collect();
+        switches.iter().for_each(|switch| self.store_port_numbers(switch));
+    }
+
+    /// Stores numbers that could not be stored, or whose events were lost.
+    pub(super) fn store_lacking_numbers(&self) {
+        if self.0.lacks_port_numbers.swap(false, Ordering::Relaxed) {
+            let steering = self.switches_with_steering();
+            steering.iter().for_each(|stored| self.store_port_numbers(&stored.definition.name));
         }
     }
 }
@@ -100,7 +135,7 @@ impl Supervisor {
 mod tests {
     use super::super::test_bed::{TestBed, process, until};
     use super::*;
-    use api::{AddPort, CreateChain, CreateService, Limits, PortDriver};
+    use api::{AddPort, CreateChain, CreateService, Limits, PortDriver, Time};
     use std::collections::BTreeMap;
 
     fn port(name: &str) -> AddPort {
@@ -189,6 +224,59 @@ mod tests {
         bed.create_service(service("dpi", &lan)).unwrap();
         let with_service = expected(&[("a", 1), ("d", 7), ("dpi-1.0", 4), ("service:dpi", 32768)]);
         assert_eq!(numbers(&bed, &lan), with_service);
+    }
+
+    #[test]
+    fn only_numbers_that_are_not_stored_are_asked_for() {
+        let bed = TestBed::with_probe();
+        let lan: SwitchName = "lan".parse().unwrap();
+        let mut definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan.clone()) };
+        definition.ports = ["a", "b"].map(port).to_vec();
+        bed.create_switch(definition.clone()).unwrap();
+        bed.create_service(service("ids", &lan)).unwrap();
+        let new = || -> Vec<String> {
+            let reply = bed.ask_new_port_numbers(&lan).unwrap();
+            reply.numbers.into_iter().map(|(port, number)| format!("{port} {number}")).collect()
+        };
+        assert!(new().is_empty(), "each operation has stored its numbers: {:?}", new());
+        // As when a function joins the service: no operation knows of the port.
+        let join = |name: &str| {
+            let order = orders::AddPort { switch: lan.clone(), port: port(name), instead: None };
+            bed.0.fabrics.ask(order).unwrap();
+        };
+        join("nf-1.0");
+        assert_eq!(new(), ["nf-1.0 4"]);
+        bed.fail_commits(true);
+        bed.store_port_numbers(&lan);
+        assert_eq!(new(), ["nf-1.0 4"], "what could not be stored is asked for again");
+        bed.fail_commits(false);
+        bed.store_lacking_numbers();
+        assert!(new().is_empty());
+        join("nf-2.0");
+        let joined = |kind| Event {
+            sequence: 1,
+            time: Time::now(),
+            kind,
+            subject: "service/ids".into(),
+            owner: None,
+            message: String::new(),
+        };
+        bed.store_joined_numbers(&[joined(EventKind::FunctionDetached)]);
+        assert_eq!(new(), ["nf-2.0 5"]);
+        bed.store_joined_numbers(&[joined(EventKind::FunctionAttached)]);
+        assert!(new().is_empty());
+        replace_fabric(&bed);
+        assert!(new().is_empty(), "the next fabric got them from the store");
+        ["nf-2.0", "nf-1.0"].into_iter().for_each(join);
+        let expected =
+            [("a", 1), ("b", 2), ("ids-1.0", 3), ("nf-1.0", 4), ("nf-2.0", 5), ("service:ids", 32768)];
+        assert_eq!(numbers(&bed, &lan), expected.map(|(port, number)| (port.to_string(), number)).into());
+        // Another switch of the name begins anew, and so do its marks.
+        bed.remove_service(&"ids".parse().unwrap()).unwrap();
+        bed.remove_switch(&lan).unwrap();
+        bed.create_switch(definition).unwrap();
+        assert!(new().is_empty());
+        assert_eq!(bed.0.store().port_numbers(&lan).unwrap().len(), 2);
     }
 
     #[test]

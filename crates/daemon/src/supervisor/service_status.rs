@@ -63,7 +63,8 @@ impl Supervisor {
     fn suspended<'a>(&self, services: impl IntoIterator<Item = &'a StoredService>) -> BTreeSet<BoxName> {
         let mut names: BTreeMap<Owner, Vec<BoxName>> = BTreeMap::new();
         for stored in services.into_iter().filter(|stored| !stored.instances.is_empty()) {
-            let of_fabric = names.entry(self.0.fabrics.keeper(&stored.definition.instance.owner)).or_default();
+            let of_fabric =
+                names.entry(self.0.fabrics.keeper(&stored.definition.instance.owner)).or_default();
             of_fabric.extend(stored.instances.iter().map(|there| there.name.clone()));
         }
         let ask = |(owner, names): (Owner, Vec<BoxName>)| {

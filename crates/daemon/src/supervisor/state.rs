@@ -26,7 +26,7 @@ use crate::upgrade::UpgradeHelper;
 use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use protocol::StoreIdentity;
-use protocol::fabric::{CheckLimits, orders};
+use protocol::fabric::{CheckLimits, PortNumberMark, orders};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -145,6 +145,10 @@ pub(super) struct SupervisorState {
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
     /// What is known of the sockets of ports at which peers connect. It has no socket that is known to be missing.
     sockets: Mutex<BTreeMap<(SwitchName, PortName), SocketKnowledge>>,
+    /// Up to where the numbers of steering switches' names are stored.
+    port_marks: Mutex<BTreeMap<SwitchName, PortNumberMark>>,
+    /// Whether numbers may be missing in the store, of which no operation and no event tells any more.
+    pub(super) lacks_port_numbers: AtomicBool,
     /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
     pub(super) output_folder: Option<PathBuf>,
     /// The file of the store. `None`: it is in memory.
@@ -223,6 +227,10 @@ impl SupervisorState {
 
     pub(super) fn sockets(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), SocketKnowledge>> {
         lock(&self.sockets)
+    }
+
+    pub(super) fn port_marks(&self) -> MutexGuard<'_, BTreeMap<SwitchName, PortNumberMark>> {
+        lock(&self.port_marks)
     }
 
     pub(super) fn pending(&self) -> MutexGuard<'_, BTreeMap<StackName, PendingConfirmation>> {
@@ -369,6 +377,8 @@ impl Supervisor {
             upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),
             sockets: Mutex::default(),
+            port_marks: Mutex::default(),
+            lacks_port_numbers: AtomicBool::new(false),
             pending: Mutex::default(),
             started: Time::now(),
             image: settings.image_name.clone(),

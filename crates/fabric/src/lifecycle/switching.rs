@@ -6,7 +6,8 @@ use crate::network::{Network, adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, OpenFlowPort, PortName, SwitchName};
 use protocol::agent::ControllerState;
 use protocol::fabric::{
-    FlowDefinition, LinkEnd, PortInventory, SteeringDefinition, SteeringReply, TrafficSnapshot,
+    FlowDefinition, LinkEnd, NewPortNumbersReply, PortInventory, PortNumberMark, SteeringDefinition,
+    SteeringReply, TrafficSnapshot,
 };
 use std::os::fd::OwnedFd;
 use switch::driver::LinkPort;
@@ -183,6 +184,15 @@ impl Fabric {
         switch: SwitchName,
     ) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
         self.0.switches.ask(move |network| network.port_numbers(&switch))?
+    }
+
+    /// The numbers that a steering switch has given since a mark.
+    pub(crate) fn new_port_numbers(
+        &self,
+        switch: SwitchName,
+        since: PortNumberMark,
+    ) -> Result<NewPortNumbersReply, OperationError> {
+        self.0.switches.ask(move |network| network.new_port_numbers(&switch, since))?
     }
 
     /// The state of the services and chains of a steering switch.

@@ -7,6 +7,7 @@ use crate::error::OperationError;
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
 use flow_table::{Output, port_number};
 use model::{AddFlow, ChainName, Destination, FlowOutput, OpenFlowPort, PortName, ServiceName, SwitchName};
+use protocol::fabric::{NewPortNumbersReply, PortNumberMark};
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -54,32 +55,46 @@ impl SwitchRecord {
         self.services.definition.services.iter().map(|service| service.name.clone()).collect()
     }
 
+    /// The number of the next change of numbers. It may change nothing.
+    fn next_number_change(&mut self) -> u64 {
+        self.numbered.change += 1;
+        self.numbered.change
+    }
+
     /// The number of the name of a port.
     pub(super) fn port_number(&mut self, name: &PortName) -> Result<u16, OperationError> {
+        let change = self.next_number_change();
         let mut numbers = std::mem::take(&mut self.port_numbers);
         let used = LazyCell::new(|| self.port_names());
-        let number = numbers.give(name, PORTS, |there| used.contains(there));
+        let number = numbers.give(name, PORTS, change, |there| used.contains(there));
         self.port_numbers = numbers;
         number.ok_or_else(|| malformed("the flows name too many ports"))
     }
 
     /// The number of the name of a service.
     pub(super) fn service_number(&mut self, name: &ServiceName) -> Result<u16, OperationError> {
+        let change = self.next_number_change();
         let mut numbers = std::mem::take(&mut self.services.services);
         let used = LazyCell::new(|| self.service_names());
-        let number = numbers.give(name, SERVICES, |there| used.contains(there));
+        let number = numbers.give(name, SERVICES, change, |there| used.contains(there));
         self.services.services = numbers;
         number.ok_or_else(|| malformed("there are too many services"))
     }
 
     /// The number of the name of a chain.
     pub(super) fn chain_number(&mut self, name: &ChainName) -> Result<u16, OperationError> {
+        let change = self.next_number_change();
         let mut numbers = std::mem::take(&mut self.services.chains);
         let used = LazyCell::new(|| self.chain_names());
-        let number = numbers.give(name, CHAINS, |there| used.contains(there));
+        let number = numbers.give(name, CHAINS, change, |there| used.contains(there));
         self.services.chains = numbers;
         number.ok_or_else(|| malformed("there are too many chains"))
     }
+}
+
+/// The number that controllers know something by.
+fn openflow(output: Output) -> Option<u16> {
+    u16::try_from(output.port_number()?).ok()
 }
 
 impl Network {
@@ -132,10 +147,33 @@ impl Network {
             let number = record.services.chains.get(&name)?;
             Some((OpenFlowPort::Chain(name), Output::Chain(number.into())))
         });
-        let number =
-            |(port, output): (OpenFlowPort, Output)| Some((port, u16::try_from(output.port_number()?).ok()?));
+        let number = |(port, output): (OpenFlowPort, Output)| Some((port, openflow(output)?));
         let mut numbers: Vec<_> = ports.chain(services).chain(chains).filter_map(number).collect();
         numbers.sort_by_key(|(_, number)| *number);
         Ok(numbers)
+    }
+    /// The numbers that a steering switch has given since a mark, also those of names that nothing has any more.
+    pub(crate) fn new_port_numbers(
+        &mut self,
+        switch: &SwitchName,
+        since: PortNumberMark,
+    ) -> Result<NewPortNumbersReply, OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        all_steering(switch, runner)?;
+        // A mark of another switch, perhaps of the same name.
+        let change = if since.switch == record.numbered.switch { since.change } else { 0 };
+        let ports = record.port_numbers.since(change).map(|(change, name, number)| {
+            (change, OpenFlowPort::Port(name.clone()), Output::Port(number.into()))
+        });
+        let services = record.services.services.since(change).map(|(change, name, number)| {
+            (change, OpenFlowPort::Service(name.clone()), Output::Service(number.into()))
+        });
+        let chains = record.services.chains.since(change).map(|(change, name, number)| {
+            (change, OpenFlowPort::Chain(name.clone()), Output::Chain(number.into()))
+        });
+        let mut given: Vec<_> = ports.chain(services).chain(chains).collect();
+        given.sort_by_key(|(change, ..)| *change);
+        let numbers = given.into_iter().filter_map(|(_, port, output)| Some((port, openflow(output)?)));
+        Ok(NewPortNumbersReply { mark: record.numbered, numbers: numbers.collect() })
     }
 }

@@ -9,7 +9,7 @@ use model::{
 };
 use packet::steering::Steering;
 use protocol::agent::ControllerState;
-use protocol::fabric::SteeringDefinition;
+use protocol::fabric::{PortNumberMark, SteeringDefinition};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
@@ -60,6 +60,8 @@ pub(super) struct SwitchRecord {
     pub(super) default: Option<PortName>,
     /// The numbers of ports, also of those that are gone, in a steering switch: the keys that flows use for them.
     pub(super) port_numbers: Numbers<PortName>,
+    /// The last change of the numbers of ports, services and chains.
+    pub(super) numbered: PortNumberMark,
     /// What the daemon wrote of each flow.
     pub(super) flows: BTreeMap<u64, AddFlow>,
     /// Services and chains, in a steering switch.

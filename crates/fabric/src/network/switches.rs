@@ -13,7 +13,7 @@ use model::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, Subject,
     SwitchMode, SwitchName, with_causes,
 };
-use protocol::fabric::{PortInventory, PortStats, SwitchInventory};
+use protocol::fabric::{PortInventory, PortNumberMark, PortStats, SwitchInventory};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
@@ -126,6 +126,7 @@ impl Network {
             ports: BTreeMap::new(),
             default: None,
             port_numbers: Numbers::default(),
+            numbered: PortNumberMark { switch: secret(), change: 0 },
             flows: BTreeMap::new(),
             services: ServiceRecord::default(),
             number,

@@ -68,6 +68,9 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, fabric.set_port_numbers(order.switch.clone(), numbers))
         }
         Order::PortNumbers(order) => done(&order, fabric.port_numbers(order.switch.clone())),
+        Order::NewPortNumbers(order) => {
+            done(&order, fabric.new_port_numbers(order.switch.clone(), order.since))
+        }
         Order::ServeFunctions(order) => {
             let key = ServiceKey { switch: order.switch.clone(), service: order.service.clone() };
             done(&order, fabric.serve_functions(key, &order.token, descriptors.into_iter().next()))

@@ -3,8 +3,8 @@
 use ::model::{
     AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
     CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
-    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, Owner, PacketAccount, PacketPlaces, PortName,
-    RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
+    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, OpenFlowPort, Owner, PacketAccount, PacketPlaces,
+    PortName, RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -524,6 +524,24 @@ pub struct FileStatus {
     pub bytes: u64,
     /// Bytes that were dropped.
     pub lost: u64,
+}
+
+/// A moment in the life of a steering switch, as far as the numbers of its names go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortNumberMark {
+    /// What distinguishes the switch from all others, also from those of other fabrics.
+    pub switch: u64,
+    /// The last change of its numbers.
+    pub change: u64,
+}
+
+/// Numbers that a switch has given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewPortNumbersReply {
+    /// The moment up to which this is all.
+    pub mark: PortNumberMark,
+    /// The names and their numbers, in the order in which they were given.
+    pub numbers: Vec<(OpenFlowPort, u16)>,
 }
 
 /// A configuration whose elements were given other arguments.

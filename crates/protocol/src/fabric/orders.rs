@@ -3,8 +3,8 @@
 use super::error::FabricError;
 use super::model::{
     Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started,
-    SteeringDefinition, SteeringReply, TrafficSnapshot, WritesReply,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply, PortInventory, PortNumberMark,
+    RewriteReply, Started, SteeringDefinition, SteeringReply, TrafficSnapshot, WritesReply,
 };
 use crate::agent::ControllerState;
 use ::model::{
@@ -227,6 +227,15 @@ orders! {
         /// The switch.
         switch: SwitchName,
     } -> Vec<(OpenFlowPort, u16)>;
+
+    /// The numbers of names of a steering switch that it has given since a mark, also those of names that nothing has any more; not those
+    /// that [`SetPortNumbers`] gave.
+    NewPortNumbers {
+        /// The switch.
+        switch: SwitchName,
+        /// The mark of an earlier answer. One that the fabric has not given, such as the default, stands for the begin.
+        since: PortNumberMark,
+    } -> NewPortNumbersReply;
 
     /// Accepts functions in other processes as instances of a service, at a socket that comes with the order: it listens, and
     /// keeps message boundaries. It takes the place of an earlier one.

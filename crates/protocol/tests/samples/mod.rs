@@ -10,9 +10,10 @@ use model::{
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
-    FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory,
-    PortStats, ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition,
-    SteeringReply, SwitchInventory, TrafficSnapshot, TranslationDefinition, WritesReply, orders,
+    FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply,
+    Phase, PortInventory, PortNumberMark, PortStats, ResourceUsage, RewriteReply, SandboxKind,
+    ServiceDefinition, Started, SteeringDefinition, SteeringReply, SwitchInventory, TrafficSnapshot,
+    TranslationDefinition, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -263,6 +264,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         SetSteering { switch: switch(), steering: steering() } => ();
         SetPortNumbers { switch: switch(), numbers: numbers() } => ();
         PortNumbers { switch: switch() } => numbers();
+        NewPortNumbers { switch: switch(), since: PortNumberMark { switch: 5, change: 1 } } => NewPortNumbersReply {
+            mark: PortNumberMark { switch: 5, change: 4 }, numbers: numbers()
+        };
         ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
