@@ -6,8 +6,8 @@ use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
     ApiError, BoxName, CONDITION, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason,
-    HostAddress, ImageDigest, MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, Severity, StackName,
-    Subject, SwitchName, TunnelFamilies,
+    HostAddress, ImageDigest, MAX_CONTROLLERS, Owner, PortName, PortSettingError, Right, ServiceName,
+    Severity, StackName, Subject, SwitchName, TunnelFamilies,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -161,6 +161,8 @@ pub enum RequestError {
     EmptyCondition,
     /// A tunnel has addresses that are not possible.
     Tunnel(TunnelFamilies),
+    /// A port could never work with one of its settings.
+    PortSetting(PortSettingError),
     /// A name that several objects have: which.
     Ambiguous(String, Vec<Subject>),
     /// An account is of a box, a switch, a service, a chain or a stack.
@@ -516,6 +518,7 @@ impl fmt::Display for RequestError {
                 "the condition of the flow is empty: leave it out for a flow that matches all packets",
             ),
             Self::Tunnel(error) => error.fmt(f),
+            Self::PortSetting(error) => error.fmt(f),
         }
     }
 }

@@ -89,7 +89,8 @@ pub use store::{SetAsideEntry, StoreStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, LinkState, PortDriver,
-    SetAddress, SocketRole, SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
+    PortSettingError, SetAddress, SocketRole, SteeringStatus, SwitchDetail, SwitchMode, SwitchPort,
+    SwitchStatus,
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};

@@ -273,6 +273,75 @@ impl PortDriver {
     }
 }
 
+/// A setting with which a port could never work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortSettingError {
+    /// A number of queues that is not from 1 to 16.
+    Queues(u32),
+    /// No machine has so little memory, or so much.
+    Memory(Size),
+    /// A capture would never be replayed.
+    Rate,
+}
+
+impl fmt::Display for PortSettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queues(queues) => {
+                write!(f, "a port can't have {queues} queues: give 1 to 16, or leave the number out")
+            }
+            Self::Memory(memory) => write!(
+                f,
+                "no machine that has {memory} of memory can connect: give from {MIN_GUEST_MEMORY} to {MAX_GUEST_MEMORY}, at least \
+                 what the machine has, or leave the memory out for 16G"
+            ),
+            Self::Rate => f.write_str(
+                "at 0 packets per second, no packet is ever replayed: give another rate, or leave it out to replay as fast as the \
+                 switch forwards",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PortSettingError {}
+
+/// Queues that a port may have.
+const PORT_QUEUES: std::ops::RangeInclusive<u32> = 1..=16;
+
+/// Memory of a machine at a vhost-user port: less than any has, and more than any has, but not so much that it uses up the
+/// addresses of the fabric.
+const MIN_GUEST_MEMORY: Size = Size(1 << 20);
+const MAX_GUEST_MEMORY: Size = Size(16 << 40);
+
+impl PortDriver {
+    /// Checks the settings of a new port.
+    ///
+    /// # Errors
+    ///
+    /// The port could never work with one of them.
+    pub fn check(&self) -> Result<(), PortSettingError> {
+        let queues = match self {
+            Self::Tap { queues, .. }
+            | Self::AfXdp { queues, .. }
+            | Self::VhostUser { queues, .. }
+            | Self::Memif { queues, .. } => *queues,
+            _ => None,
+        };
+        if let Some(queues) = queues.filter(|queues| !PORT_QUEUES.contains(queues)) {
+            return Err(PortSettingError::Queues(queues));
+        }
+        match self {
+            Self::VhostUser { memory: Some(memory), .. }
+                if !(MIN_GUEST_MEMORY..=MAX_GUEST_MEMORY).contains(memory) =>
+            {
+                Err(PortSettingError::Memory(*memory))
+            }
+            Self::Pcap { rate: Some(0), .. } => Err(PortSettingError::Rate),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The side of a Unix socket that a port has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -45,9 +45,50 @@ impl Supervisor {
 mod tests {
     use super::super::test_bed::TestBed;
     use crate::store::StoreChange;
-    use api::{AddPort, CreateSwitch, Limits, PortDriver, SocketRole, Stack};
+    use api::{AddPort, CreateSwitch, Limits, PortDriver, Size, SocketRole, Stack, with_causes};
     use protocol::launcher::{PortDevice, SocketProtocol};
     use std::path::Path;
+
+    #[test]
+    fn settings_with_which_a_port_could_never_work_are_refused() {
+        let bed = TestBed::with_probe();
+        let lan = "lan".parse().unwrap();
+        bed.create_switch(CreateSwitch::new("lan".parse().unwrap())).unwrap();
+        let machine = |memory: Option<u64>, queues| PortDriver::VhostUser {
+            path: format!("/nowhere/{memory:?}.sock"),
+            role: SocketRole::Client,
+            queues,
+            memory: memory.map(Size),
+        };
+        let replay = |rate| PortDriver::Pcap { read: Some("/nowhere".into()), write: None, repeat: 1, rate };
+        for (number, (driver, why)) in (0..).zip([
+            (
+                machine(Some(0), None),
+                Some("no machine that has 0 of memory can connect: give from 1M to 16T"),
+            ),
+            (machine(Some((1 << 20) - 1), None), Some("leave the memory out for 16G")),
+            (machine(Some(u64::MAX), None), Some("give from 1M to 16T")),
+            (machine(Some(1 << 20), Some(17)), Some("give 1 to 16, or leave the number out")),
+            (PortDriver::Tap { device: None, queues: Some(0) }, Some("a port can't have 0 queues")),
+            (PortDriver::AfXdp { device: None, queues: Some(0) }, Some("a port can't have 0 queues")),
+            (replay(Some(0)), Some("give another rate, or leave it out")),
+            // Its file is missed only then.
+            (replay(Some(1)), Some("can't open /nowhere")),
+            (machine(Some(1 << 20), Some(16)), None),
+            (machine(Some(16 << 40), None), None),
+        ]) {
+            let name = format!("p{number}").parse().unwrap();
+            let (addresses, limits) = (Vec::new(), Limits::default());
+            let added = bed.add_port(&lan, &AddPort { name, driver, addresses, default: false, limits });
+            match why {
+                Some(why) => {
+                    let text = with_causes(&added.unwrap_err());
+                    assert!(text.contains(why), "{text}");
+                }
+                None => drop(added.unwrap()),
+            }
+        }
+    }
 
     #[test]
     fn what_the_ports_of_a_switch_had_is_closed_with_it() {

@@ -185,6 +185,7 @@ impl Supervisor {
 
     /// Opens a port and adds it to its switch.
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
+        port.driver.check().map_err(RequestError::PortSetting)?;
         let vacant = orders::CheckVacant { switch: switch.clone(), port: port.name.clone() };
         self.0.fabrics.ask(vacant)?;
         if let Some(user) = self.user_of_device(switch, port) {

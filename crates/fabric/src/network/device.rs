@@ -70,7 +70,7 @@ fn taps(
     threads: usize,
     queues: Option<u32>,
 ) -> Result<Vec<Box<dyn Driver>>, OperationError> {
-    descriptors.truncate(queues.map_or(threads, |queues| threads.min(queues as usize)));
+    descriptors.truncate(queues.map_or(threads, |queues| threads.min(queues as usize)).max(1));
     let ports = descriptors.into_iter().map(Tap::from_descriptor).collect::<io::Result<Vec<_>>>();
     Ok(boxed(ports.map_err(|error| PortError::Device(error.into()))?))
 }
