@@ -28,6 +28,9 @@ mod counters;
 pub mod device;
 mod direct;
 pub mod driver;
+#[cfg(test)]
+#[path = "../tests/support/even.rs"]
+mod even;
 mod forward;
 #[cfg(any(test, fuzzing))]
 mod hostile;

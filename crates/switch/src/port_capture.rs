@@ -263,6 +263,7 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::even::Even;
     use capture::Decoder;
     use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -302,28 +303,6 @@ mod tests {
             lost,
             is_closed,
         )
-    }
-
-    /// Does not send frames of an odd length. These are the skipped ones.
-    #[derive(Default)]
-    struct Even(Vec<u32>);
-
-    impl Driver for Even {
-        fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
-            Ok(Received::default())
-        }
-
-        fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-            let length = |number: &u32| batch.frame(*number as usize).unwrap().len() as u64;
-            let (sent, skipped): (Vec<u32>, _) = frames.iter().partition(|number| length(number) % 2 == 0);
-            self.0 = skipped;
-            let bytes = sent.iter().map(length).sum();
-            Ok(Sent { frames: sent.len() as u64, bytes, ..Sent::default() })
-        }
-
-        fn skipped(&self) -> Vec<u32> {
-            self.0.clone()
-        }
     }
 
     #[test]

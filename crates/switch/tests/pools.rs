@@ -10,13 +10,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::{BoxPort, FunctionPort, Pipe, Received, Sent};
+use switch::driver::{self, BoxPort, FunctionPort, Pipe};
 use switch::{
     Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Counters,
-    Delivery, Driver, DriverError, Field, Flow, FlowOutput, HopCounters, InstancePlan, Link, Match, PortId,
-    PortKey, Reason, ServicePlan, StaticTable, Steering, SteeringSettings, SwitchRunner,
+    Delivery, Driver, Field, Flow, FlowOutput, HopCounters, InstancePlan, Link, Match, PortId, PortKey,
+    Reason, ServicePlan, StaticTable, Steering, SteeringSettings, SwitchRunner,
 };
 use test_support::{Capability, require};
+
+#[path = "support/even.rs"]
+mod even;
+
+use even::Even;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -632,26 +637,6 @@ fn packets_that_go_straight_are_counted_like_others() {
     }
 }
 
-/// Sends two frames of an even length, and skips those of an odd one.
-struct Even(Vec<u32>);
-
-impl Driver for Even {
-    fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
-        Ok(Received::default())
-    }
-
-    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        let length = |number: &u32| batch.frame(*number as usize).unwrap().len() as u64;
-        let (even, odd): (Vec<u32>, _) = frames.iter().partition(|number| length(number) % 2 == 0);
-        self.0 = odd;
-        Ok(Sent { frames: 2, bytes: even.iter().take(2).map(length).sum(), ..Sent::default() })
-    }
-
-    fn skipped(&self) -> Vec<u32> {
-        self.0.clone()
-    }
-}
-
 /// What a port did not send is lost in its own chain, also before frames that it sent, and also while it is captured.
 #[test]
 fn frames_that_a_port_skipped_are_lost_in_their_chains() {
@@ -670,7 +655,7 @@ fn frames_that_a_port_skipped_are_lost_in_their_chains() {
         }
         let (near, mut left) = Pipe::pair().unwrap();
         let (from, to) = (add(Box::new(near)), add(Box::new(Pipe::pair().unwrap().0)));
-        let port = add(Box::new(CapturedDriver { driver: Even(Vec::new()), captures }));
+        let port = add(Box::new(CapturedDriver { driver: Even::default(), captures }));
         let instance = InstancePlan { slot: 0, ports: [port; 2], is_draining: false, range: None };
         let service =
             ServicePlan { number: 0, instances: vec![instance], destinations: Vec::new(), translation: None };

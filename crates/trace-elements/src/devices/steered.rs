@@ -1,10 +1,47 @@
 //! What `ToNext`, `ToService`, `ToPort`, `ToChain` and `ToLookup` share: packets that a function sends to one place.
 
+use core::marker::PhantomData;
+
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, Direction, IoError, NextHop};
 
+/// The arguments of an element that sends packets to one place.
+pub trait SteeredArguments: Args + 'static {
+    /// The port that packets are sent through, and where they go from there.
+    #[doc(hidden)]
+    fn into_place(self) -> Result<(u8, NextHop), SetupError>;
+}
+
+/// The element behind all of them.
+pub struct SteeredElement<A>(Steered, PhantomData<A>);
+
+impl<A: SteeredArguments> Element for SteeredElement<A> {
+    type Args = A;
+
+    fn new(args: A, _: &mut Setup) -> Result<Self, SetupError> {
+        let (port, next) = args.into_place()?;
+        Ok(Self(Steered::new(port, next), PhantomData))
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.0.open(cx)
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.0.push(cx, batch);
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        self.0.ready(cx, descriptor);
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.0.close();
+    }
+}
+
 /// The sending side of a port of a steering switch.
-pub(super) struct Steered {
+struct Steered {
     port: String,
     next: NextHop,
     device: Option<Box<dyn Device>>,
@@ -12,19 +49,19 @@ pub(super) struct Steered {
 }
 
 impl Steered {
-    pub(super) fn new(port: u8, next: NextHop) -> Steered {
+    fn new(port: u8, next: NextHop) -> Steered {
         Steered { port: port.to_string(), next, device: None, last_error: None }
     }
 
     /// Opens the port.
-    pub(super) fn open(&mut self, cx: &Context) -> Result<(), SetupError> {
+    fn open(&mut self, cx: &Context) -> Result<(), SetupError> {
         let request = DeviceRequest::Steered { port: self.port.clone(), next: self.next.clone() };
         self.device = Some(super::open(cx, &self.port, &request)?);
         Ok(())
     }
 
     /// Sends packets as far as there is room, and drops the others.
-    pub(super) fn push(&mut self, cx: &mut Context, mut batch: Batch) {
+    fn push(&mut self, cx: &mut Context, mut batch: Batch) {
         let Some(device) = &mut self.device else { return };
         let mut reason = Reason::FULL;
         while !batch.is_empty() {
@@ -57,12 +94,12 @@ impl Steered {
     }
 
     /// There is room again.
-    pub(super) fn ready(&self, cx: &mut Context, descriptor: Descriptor) {
+    fn ready(&self, cx: &mut Context, descriptor: Descriptor) {
         cx.watch(descriptor, false, false);
         cx.set_signal(Direction::Full, true);
     }
 
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         self.device = None;
     }
 }

@@ -1,9 +1,9 @@
 //! `ToChain`: sends packets, or whole flows, into another chain.
 
+use element::NextHop;
 use element::prelude::*;
-use element::{Descriptor, NextHop};
 
-use super::steered::Steered;
+use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets into a chain of the steering switch.
 ///
@@ -54,32 +54,14 @@ pub struct ToChainArgs {
     flow: bool,
 }
 
-pub struct ToChain(Steered);
+pub type ToChain = SteeredElement<ToChainArgs>;
 
-impl Element for ToChain {
-    type Args = ToChainArgs;
-
-    fn new(args: ToChainArgs, _: &mut Setup) -> Result<ToChain, SetupError> {
-        let ToChainArgs { name, port, flow } = args;
-        if name.is_empty() {
-            return Err(SetupError::new("chain not set"));
+impl SteeredArguments for ToChainArgs {
+    fn into_place(self) -> Result<(u8, NextHop), SetupError> {
+        let ToChainArgs { name, port, flow } = self;
+        match name.is_empty() {
+            true => Err(SetupError::new("chain not set")),
+            false => Ok((port, NextHop::IntoChain { name, flow })),
         }
-        Ok(ToChain(Steered::new(port, NextHop::IntoChain { name, flow })))
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.open(cx)
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.0.push(cx, batch);
-    }
-
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        self.0.ready(cx, descriptor);
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.0.close();
     }
 }

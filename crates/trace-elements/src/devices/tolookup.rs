@@ -1,9 +1,9 @@
 //! `ToLookup`: has packets looked up in the flows of the switch.
 
+use element::NextHop;
 use element::prelude::*;
-use element::{Descriptor, NextHop};
 
-use super::steered::Steered;
+use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets where the flows of the steering switch say, and out of their chain.
 ///
@@ -32,28 +32,10 @@ pub struct ToLookupArgs {
     port: u8,
 }
 
-pub struct ToLookup(Steered);
+pub type ToLookup = SteeredElement<ToLookupArgs>;
 
-impl Element for ToLookup {
-    type Args = ToLookupArgs;
-
-    fn new(args: ToLookupArgs, _: &mut Setup) -> Result<ToLookup, SetupError> {
-        Ok(ToLookup(Steered::new(args.port, NextHop::LookUp)))
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.open(cx)
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.0.push(cx, batch);
-    }
-
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        self.0.ready(cx, descriptor);
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.0.close();
+impl SteeredArguments for ToLookupArgs {
+    fn into_place(self) -> Result<(u8, NextHop), SetupError> {
+        Ok((self.port, NextHop::LookUp))
     }
 }

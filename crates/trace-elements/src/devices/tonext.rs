@@ -1,9 +1,9 @@
 //! `ToNext`: lets packets go on in their chain.
 
+use element::NextHop;
 use element::prelude::*;
-use element::{Descriptor, NextHop};
 
-use super::steered::Steered;
+use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets on to the next service of their chain, or out of the chain after the last one.
 ///
@@ -34,28 +34,10 @@ pub struct ToNextArgs {
     port: u8,
 }
 
-pub struct ToNext(Steered);
+pub type ToNext = SteeredElement<ToNextArgs>;
 
-impl Element for ToNext {
-    type Args = ToNextArgs;
-
-    fn new(args: ToNextArgs, _: &mut Setup) -> Result<ToNext, SetupError> {
-        Ok(ToNext(Steered::new(args.port, NextHop::Chain)))
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.open(cx)
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.0.push(cx, batch);
-    }
-
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        self.0.ready(cx, descriptor);
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.0.close();
+impl SteeredArguments for ToNextArgs {
+    fn into_place(self) -> Result<(u8, NextHop), SetupError> {
+        Ok((self.port, NextHop::Chain))
     }
 }

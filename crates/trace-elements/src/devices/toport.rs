@@ -1,9 +1,9 @@
 //! `ToPort`: sends packets out of a port of the switch.
 
+use element::NextHop;
 use element::prelude::*;
-use element::{Descriptor, NextHop};
 
-use super::steered::Steered;
+use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets out of a port of the steering switch, and out of their chain.
 ///
@@ -35,31 +35,13 @@ pub struct ToPortArgs {
     port: u8,
 }
 
-pub struct ToPort(Steered);
+pub type ToPort = SteeredElement<ToPortArgs>;
 
-impl Element for ToPort {
-    type Args = ToPortArgs;
-
-    fn new(args: ToPortArgs, _: &mut Setup) -> Result<ToPort, SetupError> {
-        if args.name.is_empty() {
-            return Err(SetupError::new("port not set"));
+impl SteeredArguments for ToPortArgs {
+    fn into_place(self) -> Result<(u8, NextHop), SetupError> {
+        match self.name.is_empty() {
+            true => Err(SetupError::new("port not set")),
+            false => Ok((self.port, NextHop::Port(self.name))),
         }
-        Ok(ToPort(Steered::new(args.port, NextHop::Port(args.name))))
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.open(cx)
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.0.push(cx, batch);
-    }
-
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        self.0.ready(cx, descriptor);
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.0.close();
     }
 }

@@ -1,9 +1,9 @@
 //! `ToService`: diverts packets to another service.
 
+use element::NextHop;
 use element::prelude::*;
-use element::{Descriptor, NextHop};
 
-use super::steered::Steered;
+use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets to an instance of another service, and out of their chain.
 ///
@@ -42,31 +42,13 @@ pub struct ToServiceArgs {
     port: u8,
 }
 
-pub struct ToService(Steered);
+pub type ToService = SteeredElement<ToServiceArgs>;
 
-impl Element for ToService {
-    type Args = ToServiceArgs;
-
-    fn new(args: ToServiceArgs, _: &mut Setup) -> Result<ToService, SetupError> {
-        if args.name.is_empty() {
-            return Err(SetupError::new("service not set"));
+impl SteeredArguments for ToServiceArgs {
+    fn into_place(self) -> Result<(u8, NextHop), SetupError> {
+        match self.name.is_empty() {
+            true => Err(SetupError::new("service not set")),
+            false => Ok((self.port, NextHop::Service(self.name))),
         }
-        Ok(ToService(Steered::new(args.port, NextHop::Service(args.name))))
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.open(cx)
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.0.push(cx, batch);
-    }
-
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        self.0.ready(cx, descriptor);
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.0.close();
     }
 }
