@@ -47,6 +47,8 @@ pub(crate) enum Next<A, T> {
     Copying(T),
     /// It is being changed.
     Changing(T),
+    /// There is no memory for a copy: the trie itself is being changed, and lookups see some of the changes before others.
+    InPlace,
 }
 
 /// The most nodes and values that blocks need, as far as they are counted. Without room for all of them, many would be moved while blocks
