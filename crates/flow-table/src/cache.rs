@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flow::{Key as _, Seed};
 
-use crate::exact::{ExactTable, Hash, Slot, is_equal};
+use crate::exact::{Care, ExactTable, Hash, Slot, is_equal};
 use crate::layout::{NARROW_WORDS, WORDS};
 use crate::pipeline::nanoseconds;
 use crate::{Arrival, PathId, Pipeline};
@@ -18,6 +18,13 @@ const AHEAD: usize = 4;
 
 /// Slots that are searched for unused keys for each key that is added.
 const SWEEP: usize = 4;
+
+/// Slots that are searched for unused keys while there is time.
+const TIDY_SWEEP: usize = 4096;
+
+/// The time to the next [`tidy`](FlowCache::tidy) of a cache that shrinks, and of others.
+const SOON: Duration = Duration::from_millis(10);
+const LATER: Duration = Duration::from_millis(250);
 
 /// Seconds without a packet after which a key may be removed.
 const MAX_IDLE: u32 = 60;
@@ -141,6 +148,31 @@ impl FlowCache {
         self.narrow.memory().into_iter().chain(self.wide.memory())
     }
 
+    /// Removes some keys that were not used lately, and makes a step to use less memory if few are left: some tens of microseconds.
+    /// Returns when to do so again; `None`: when there are more keys.
+    pub fn tidy(&mut self, pipeline: &Pipeline, now: Duration) -> Option<Duration> {
+        let seconds = now.as_secs() as u32;
+        let cares = [self.narrow.tidy(pipeline, seconds), self.wide.tidy(pipeline, seconds)];
+        let care = cares.into_iter().flatten().min()?;
+        Some(match care {
+            Care::Soon => SOON,
+            Care::Later => LATER,
+        })
+    }
+
+    /// Whether [`tidy`](Self::tidy) has something to do.
+    #[must_use]
+    pub fn needs_care(&self) -> bool {
+        self.narrow.care().is_some() || self.wide.care().is_some()
+    }
+
+    /// Memory that holds nothing any more but is in use, at most about this number of bytes: its pages may be given back to the system
+    /// if they are zeros when they are used next.
+    pub fn take_idle_memory(&mut self, most: usize) -> impl Iterator<Item = Range<*const u8>> {
+        let narrow = self.narrow.take_idle_memory(most / 4);
+        narrow.into_iter().chain(self.wide.take_idle_memory(most / 4))
+    }
+
     /// The counters since the start.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
@@ -163,6 +195,22 @@ impl FlowCache {
     pub fn clear(&mut self) {
         self.narrow.clear();
         self.wide.clear();
+    }
+}
+
+/// Whether a key may be removed.
+fn is_old<const N: usize>(pipeline: &Pipeline, seconds: u32) -> impl Fn(&Slot<N>) -> bool {
+    move |slot| !pipeline.is_alive(slot.path) || seconds.saturating_sub(slot.used) > MAX_IDLE
+}
+
+impl<const N: usize> ExactTable<N> {
+    /// As [`FlowCache::tidy`].
+    fn tidy(&mut self, pipeline: &Pipeline, seconds: u32) -> Option<Care> {
+        if self.care()? == Care::Later {
+            self.sweep(TIDY_SWEEP, is_old(pipeline, seconds));
+        }
+        self.shrink();
+        self.care()
     }
 }
 
@@ -242,10 +290,7 @@ impl Batch<'_> {
             self.counters.misses += 1;
             let path = self.pipeline.look_up_from(&packet.key, None);
             table.insert(hash, Slot { key: *key, path, stamp, used: seconds });
-            let pipeline = &*self.pipeline;
-            table.sweep(SWEEP, |slot| {
-                !pipeline.is_alive(slot.path) || seconds.saturating_sub(slot.used) > MAX_IDLE
-            });
+            table.sweep(SWEEP, is_old(self.pipeline, seconds));
             return path;
         };
         slot.used = seconds;

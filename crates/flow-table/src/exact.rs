@@ -5,7 +5,10 @@
 //!
 //! Only as many buckets are used as the keys need, so that few keys take few cache lines. When there are more keys, the
 //! buckets are doubled: each is split in two by one more bit, some of them for each key that is added. No insertion takes
-//! long, and no key is read for it. The number of buckets never shrinks until the table is cleared.
+//! long, and no key is read for it.
+//!
+//! A table with far fewer keys than before shrinks in steps, which its owner makes when it has time: buckets are joined in pairs,
+//! slots at the end move into free ones, and memory that holds nothing is given back to the system.
 
 use std::ops::Range;
 
@@ -26,11 +29,36 @@ const MIN_BUCKETS: usize = 1024;
 /// high again.
 const SPLITS: usize = 4;
 
+/// A table shrinks when its keys need less than one part in this of what it has.
+const SPARSE: usize = 8;
+
+/// Pairs of buckets that are joined in a step, and slots that are looked at, moved or cut off. Each takes up to 0.2 us.
+const JOINS: usize = 256;
+const MOVES: usize = 256;
+
+/// Slots of which a table that is so small does not get rid.
+const MIN_SLOTS: usize = 4096;
+
+/// The path of a slot that is free.
+const FREE: u32 = u32::MAX;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
 /// Most keys of a table: a handle has 32 bits.
 const MAX_CAPACITY: usize = 1 << 30;
 
 /// Words of a bucket: tags, then handles plus one, so that zero means none and a new table needs no writes.
 const BUCKET: usize = 2 * WAYS;
+
+/// How soon a table is to be cared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Care {
+    /// A step would shrink it.
+    Soon,
+    /// Unused keys may be removed.
+    Later,
+}
 
 /// A key and its decision.
 #[derive(Clone, Copy)]
@@ -81,7 +109,16 @@ pub(crate) struct ExactTable<const N: usize> {
     /// Buckets that were split since the number was last doubled: the first ones.
     split: usize,
     slots: Vec<Slot<N>>,
-    free: Vec<u32>,
+    /// The first free slot. Free slots are a list: `stamp` is the handle of the next one, and `used` that of the one before.
+    free: u32,
+    /// The number of keys.
+    keys: usize,
+    /// While slots at the end are cut off: the number of slots that remain.
+    wanted: Option<usize>,
+    /// Where the search for free slots among those continues.
+    low: u32,
+    /// The most buckets and slots that were used since memory was given back.
+    touched: [usize; 2],
     capacity: usize,
     seed: u64,
     /// Where the search for old slots continues.
@@ -93,7 +130,7 @@ pub(crate) struct ExactTable<const N: usize> {
 impl<const N: usize> ExactTable<N> {
     /// The most memory that a table takes, in bytes.
     pub(crate) fn max_bytes(capacity: usize) -> usize {
-        let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N>>() + size_of::<u32>());
+        let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N>>());
         slots.saturating_add(buckets(capacity).saturating_mul(BUCKET * size_of::<u32>()))
     }
 
@@ -108,7 +145,11 @@ impl<const N: usize> ExactTable<N> {
             mask: buckets(capacity).min(MIN_BUCKETS) - 1,
             split: 0,
             slots: Vec::with_capacity(capacity),
-            free: Vec::new(),
+            free: NONE,
+            keys: 0,
+            wanted: None,
+            low: 0,
+            touched: [0; 2],
             capacity,
             seed,
             hand: 0,
@@ -124,7 +165,7 @@ impl<const N: usize> ExactTable<N> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.keys
     }
 
     #[inline(always)]
@@ -194,16 +235,18 @@ impl<const N: usize> ExactTable<N> {
             Some((first, oldest))
         });
         let Some((bucket, way)) = place else { return };
-        let handle = match self.free.pop() {
-            Some(handle) => {
-                self.slots[handle as usize] = slot;
-                handle
-            }
-            None => {
+        let handle = match self.free {
+            NONE => {
                 self.slots.push(slot);
                 (self.slots.len() - 1) as u32
             }
+            handle => {
+                self.unlink(handle);
+                self.slots[handle as usize] = slot;
+                handle
+            }
         };
+        self.keys += 1;
         let at = self.skip + bucket * BUCKET + way;
         self.words[at] = hash.tag();
         self.words[at + WAYS] = handle + 1;
@@ -225,10 +268,9 @@ impl<const N: usize> ExactTable<N> {
         let mut removed = 0;
         for _ in 0..count.min(self.slots.len()) {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
-            if self.slots.get(self.hand).is_some_and(&is_old) {
-                let before = self.free.len();
+            if self.slots.get(self.hand).is_some_and(|slot| slot.path.slot != FREE && is_old(slot)) {
                 self.remove(self.hand as u32);
-                removed += self.free.len() - before;
+                removed += 1;
             }
         }
         removed
@@ -237,15 +279,156 @@ impl<const N: usize> ExactTable<N> {
     pub(crate) fn clear(&mut self) {
         let used = self.skip + (self.mask + 1 + self.split) * BUCKET;
         self.words.iter_mut().take(used).for_each(|word| *word = 0);
+        self.note_touched();
         (self.mask, self.split) = (buckets(self.capacity).min(MIN_BUCKETS) - 1, 0);
         self.slots.clear();
-        self.free.clear();
+        (self.free, self.keys, self.wanted) = (NONE, 0, None);
+    }
+
+    /// Makes a step towards fewer buckets and slots, if the keys need far fewer. A step takes some tens of microseconds.
+    pub(crate) fn shrink(&mut self) {
+        self.note_touched();
+        for _ in 0..JOINS {
+            if !self.has_spare_buckets() {
+                break;
+            }
+            self.join_buckets();
+        }
+        if self.wanted.is_none() && self.is_sparse() {
+            (self.wanted, self.low) = (Some((2 * self.keys).max(MIN_SLOTS)), 0);
+        }
+        for _ in 0..MOVES {
+            let Some(wanted) = self.wanted else { return };
+            self.wanted = match self.slots.last().copied() {
+                Some(last) if self.slots.len() > wanted && self.cut_off(&last, wanted) => Some(wanted),
+                // It is done, or there are many keys again.
+                _ => None,
+            };
+        }
+    }
+
+    /// Whether a step would shrink the table, or memory could be given back: then `Soon`. Whether unused keys are worth a search.
+    pub(crate) fn care(&self) -> Option<Care> {
+        let used = [self.mask + 1 + self.split, self.slots.len()];
+        let is_idle = self.touched.iter().zip(used).any(|(touched, used)| *touched > used);
+        if self.wanted.is_some() || self.is_sparse() || self.has_spare_buckets() || is_idle {
+            return Some(Care::Soon);
+        }
+        (self.slots.len() > MIN_SLOTS).then_some(Care::Later)
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.slots.len() > MIN_SLOTS && self.keys * SPARSE < self.slots.len()
+    }
+
+    fn has_spare_buckets(&self) -> bool {
+        let used = self.mask + 1 + self.split;
+        used > buckets(self.capacity).min(MIN_BUCKETS) && self.keys * SPARSE < used * LOAD
+    }
+
+    /// Memory of buckets and slots that holds nothing but is in use: zeros, and the rest of a vector. At most so many bytes of each,
+    /// each once, and none while the table shrinks.
+    pub(crate) fn take_idle_memory(&mut self, most: usize) -> [Range<*const u8>; 2] {
+        self.note_touched();
+        let shrinks = self.wanted.is_some() || self.is_sparse() || self.has_spare_buckets();
+        let words = self.words.as_ptr().wrapping_add(self.skip).cast();
+        let areas = [
+            (words, BUCKET * size_of::<u32>(), self.mask + 1 + self.split),
+            (self.slots.as_ptr().cast::<u8>(), size_of::<Slot<N>>(), self.slots.len()),
+        ];
+        let mut take = |at: usize| {
+            let (start, size, used): (*const u8, usize, usize) = areas[at];
+            let end = self.touched[at];
+            let begin = if shrinks { end } else { used.max(end.saturating_sub(most / size)) };
+            self.touched[at] = begin;
+            start.wrapping_add(begin * size)..start.wrapping_add(end * size)
+        };
+        [take(0), take(1)]
+    }
+
+    fn note_touched(&mut self) {
+        let used = [self.mask + 1 + self.split, self.slots.len()];
+        self.touched = [self.touched[0].max(used[0]), self.touched[1].max(used[1])];
+    }
+
+    /// Cuts the last slot off, or looks for a place for its key among those that remain. Returns false if there is none.
+    fn cut_off(&mut self, slot: &Slot<N>, wanted: usize) -> bool {
+        let last = (self.slots.len() - 1) as u32;
+        if slot.path.slot == FREE {
+            self.unlink(last);
+            self.slots.pop();
+            return true;
+        }
+        if self.slots.get(self.low as usize).is_some_and(|low| low.path.slot == FREE) {
+            let hash = self.hash(&slot.key);
+            for bucket in [self.first(hash), self.second(hash)] {
+                if let Some(way) = (0..WAYS).find(|way| self.handle(bucket, *way) == Some(last)) {
+                    self.words[self.skip + bucket * BUCKET + way + WAYS] = self.low + 1;
+                    break;
+                }
+            }
+            self.unlink(self.low);
+            self.slots[self.low as usize] = *slot;
+            self.slots.pop();
+        }
+        self.low += 1;
+        (self.low as usize) < wanted
+    }
+
+    /// Adds a slot to the list of free ones.
+    fn link(&mut self, handle: u32) {
+        let next = std::mem::replace(&mut self.free, handle);
+        if let Some(next) = self.slots.get_mut(next as usize) {
+            next.used = handle;
+        }
+        if let Some(slot) = self.slots.get_mut(handle as usize) {
+            (slot.path.slot, slot.stamp, slot.used) = (FREE, next, NONE);
+        }
+    }
+
+    /// Takes a slot out of the list of free ones.
+    fn unlink(&mut self, handle: u32) {
+        let Some(&Slot { stamp: next, used: previous, .. }) = self.slots.get(handle as usize) else { return };
+        match self.slots.get_mut(previous as usize) {
+            Some(previous) => previous.stamp = next,
+            None => self.free = next,
+        }
+        if let Some(next) = self.slots.get_mut(next as usize) {
+            next.used = previous;
+        }
+    }
+
+    /// Joins the last bucket with the one that it was split from. Keys that have no room are forgotten.
+    fn join_buckets(&mut self) {
+        if self.split == 0 {
+            self.mask /= 2;
+            self.split = self.mask + 1;
+        }
+        self.split -= 1;
+        let (to, from) = (self.split, self.split + self.mask + 1);
+        let Some((tags, handles)) = self.bucket(from) else { return };
+        let (tags, handles) = (*tags, *handles);
+        for (way, handle) in handles.iter().enumerate().filter(|(_, handle)| **handle != 0) {
+            match self.vacancy(to).or_else(|| self.make_vacancy(to)) {
+                Some((bucket, free)) => {
+                    let at = self.skip + bucket * BUCKET + free;
+                    (self.words[at], self.words[at + WAYS]) = (tags[way], *handle);
+                    let old = self.skip + from * BUCKET + way;
+                    (self.words[old], self.words[old + WAYS]) = (0, 0);
+                }
+                None => {
+                    self.evicted += 1;
+                    self.clear_place(from, way);
+                }
+            }
+        }
     }
 
     /// Splits some buckets, if there are too few for the keys.
     fn grow(&mut self) {
+        // While the number is doubled, it stays full.
         let is_full = self.len() > (self.mask + 1) * LOAD;
-        if self.split == 0 && (!is_full || self.mask + 1 >= buckets(self.capacity)) {
+        if !is_full || self.mask + 1 >= buckets(self.capacity) {
             return;
         }
         for _ in 0..SPLITS {
@@ -290,9 +473,10 @@ impl<const N: usize> ExactTable<N> {
         let at = self.skip + bucket * BUCKET + way;
         let handle = std::mem::take(&mut self.words[at + WAYS]);
         self.words[at] = 0;
-        if handle != 0 {
-            // A removed slot keeps its key; no bucket leads to it.
-            self.free.push(handle - 1);
+        if let Some(handle) = handle.checked_sub(1) {
+            // The slot keeps its key; no bucket leads to it.
+            self.link(handle);
+            self.keys -= 1;
         }
     }
 
@@ -423,5 +607,76 @@ mod tests {
         assert!(table.len() == 0 && table.words.iter().all(|word| *word == 0));
         table.insert(table.hash(&[5; 5]), slot(5));
         check(&table, 5..6, true);
+    }
+
+    #[test]
+    fn a_table_that_has_become_sparse_shrinks_and_grows_again() {
+        let capacity = 64 * MIN_BUCKETS;
+        let mut table = ExactTable::<5>::new(capacity, 7);
+        let fill = |table: &mut ExactTable<5>, keys: Range<u64>| {
+            keys.for_each(|key| table.insert(table.hash(&[key; 5]), slot(key)));
+        };
+        let idle = |table: &mut ExactTable<5>| {
+            table.take_idle_memory(usize::MAX).map(|memory| memory.end.addr() - memory.start.addr())
+        };
+        fill(&mut table, 0..capacity as u64);
+        let full = table.mask + 1;
+        assert_eq!((full, table.slots.len()), (buckets(capacity), capacity));
+        assert_eq!(idle(&mut table), [0, 0]);
+        // Enough keys to need what there is.
+        table.sweep(capacity, |slot| slot.key[0] % 7 != 0);
+        table.shrink();
+        assert_eq!((table.mask + 1, table.slots.len()), (full, capacity));
+        table.sweep(capacity, |slot| slot.key[0] % 32 != 0);
+        let kept = |key: &u64| *key < capacity as u64 && key % (7 * 32) == 0;
+        let count = (0..capacity as u64).filter(kept).count();
+        let mut steps = 0u32;
+        while table.wanted.is_some() || table.is_sparse() || table.has_spare_buckets() {
+            assert_eq!((table.care(), idle(&mut table)), (Some(Care::Soon), [0, 0]));
+            let before = (table.mask + 1 + table.split, table.slots.len());
+            table.shrink();
+            let after = (table.mask + 1 + table.split, table.slots.len());
+            assert!(before.0 - after.0 <= JOINS && before.1 - after.1 <= MOVES, "{before:?} {after:?}");
+            steps += 1;
+            assert!(steps < 1000, "{} buckets, {} slots", after.0, after.1);
+            // What is added or removed meanwhile stays so.
+            if steps == 100 {
+                fill(&mut table, capacity as u64..capacity as u64 + 50);
+                table.sweep(capacity, |slot| slot.key[0] >= capacity as u64 + 30);
+            }
+        }
+        assert_eq!((table.mask + 1, table.len()), (MIN_BUCKETS, count + 30));
+        assert!((MIN_SLOTS..=MIN_SLOTS + 50).contains(&table.slots.len()), "{}", table.slots.len());
+        check(&table, (0..capacity as u64).filter(kept), true);
+        check(&table, capacity as u64..capacity as u64 + 30, true);
+        check(&table, (0..capacity as u64).filter(|key| !kept(key)), false);
+        check(&table, capacity as u64 + 30..capacity as u64 + 99, false);
+        assert_eq!(table.evicted, 0);
+        // All that was cut off, and nothing else, is idle, and only once.
+        let slots = (capacity - table.slots.len()) * size_of::<Slot<5>>();
+        assert_eq!(idle(&mut table), [(full - MIN_BUCKETS) * BUCKET * 4, slots]);
+        assert!(table.words[table.skip + MIN_BUCKETS * BUCKET..].iter().all(|word| *word == 0));
+        assert_eq!((table.care(), idle(&mut table)), (None, [0, 0]));
+        // Each slot is in use or in the list of free ones.
+        let mut free = 0;
+        let mut handle = table.free;
+        while let Some(slot) = table.slot(handle) {
+            assert_eq!(slot.path.slot, FREE);
+            (free, handle) = (free + 1, slot.stamp);
+        }
+        assert_eq!(free + table.len(), table.slots.len());
+        let present = table.len() as u64;
+        fill(&mut table, 1 << 32..(1 << 32) + capacity as u64 - present);
+        assert_eq!((table.mask + 1, table.len(), table.evicted), (full, capacity, 0));
+        check(&table, (0..capacity as u64).filter(kept), true);
+        check(&table, 1 << 32..(1 << 32) + capacity as u64 - present, true);
+        table.clear();
+        let mut bytes = [0; 2];
+        while table.care().is_some() {
+            let some = table.take_idle_memory(1 << 18).map(|memory| memory.end.addr() - memory.start.addr());
+            assert!(some.iter().all(|some| *some <= 1 << 18));
+            bytes = [bytes[0] + some[0], bytes[1] + some[1]];
+        }
+        assert_eq!(bytes, [(full - MIN_BUCKETS) * BUCKET * 4, capacity * size_of::<Slot<5>>()]);
     }
 }

@@ -124,6 +124,45 @@ fn packets_in_the_cache_keep_entries_from_their_idle_timeout() {
     assert_eq!((removed.packets, removed.bytes, removed.reason), (100, 6_000, RemovalReason::IdleTimeout));
 }
 
+/// Flows that come and go: those that are used stay in the cache, and the memory of the others is given back once.
+#[test]
+fn a_cache_whose_flows_have_ended_shrinks() {
+    const FLOWS: u32 = 40_000;
+    const BUSY: u32 = 100;
+    let mut pipeline = pipeline(Limits::default());
+    let mut cache = FlowCache::new(CacheCapacity { ip4: 1 << 16, other: 8 }, Seed::new(3, 4));
+    let look_up = |cache: &mut FlowCache, pipeline: &mut Pipeline, flows: u32, second: u64| {
+        for batch in (0..flows).collect::<Vec<_>>().chunks(BATCH) {
+            let batch: Vec<Arrival> = batch.iter().map(|flow| packet(*flow)).collect();
+            cache.look_up(pipeline, &batch, Duration::from_secs(second));
+        }
+    };
+    let idle_memory = |cache: &mut FlowCache| -> usize {
+        cache.take_idle_memory(1 << 20).map(|memory| memory.end.addr() - memory.start.addr()).sum()
+    };
+    assert!(!cache.needs_care() && cache.tidy(&pipeline, NOW).is_none(), "a small cache needs none");
+    look_up(&mut cache, &mut pipeline, FLOWS, 0);
+    look_up(&mut cache, &mut pipeline, BUSY, 50);
+    for _ in 0..20 {
+        assert_eq!(cache.tidy(&pipeline, Duration::from_secs(60)), Some(Duration::from_millis(250)));
+        assert_eq!((cache.len(), idle_memory(&mut cache)), (FLOWS as usize, 0));
+    }
+    let (mut bytes, mut steps) = (0, 0);
+    while cache.tidy(&pipeline, Duration::from_secs(61)).is_some() {
+        bytes += idle_memory(&mut cache);
+        steps += 1;
+        assert!(steps < 1000);
+    }
+    assert_eq!(cache.len(), BUSY as usize);
+    // Slots of 64 bytes, and 8 bytes of a bucket for each.
+    let expected = (FLOWS as usize - 4096) * 64..FLOWS as usize * 96;
+    assert!(expected.contains(&bytes) && !cache.needs_care(), "{bytes} bytes in {steps} steps");
+    look_up(&mut cache, &mut pipeline, BUSY, 62);
+    assert_eq!(cache.counters().hits, 2 * u64::from(BUSY));
+    look_up(&mut cache, &mut pipeline, FLOWS, 62);
+    assert_eq!((cache.len(), cache.counters().evicted), (FLOWS as usize, 0));
+}
+
 /// The entries of pipelines of several threads: each ends once, with the packets of all threads, and is idle if it is in all of them.
 #[test]
 fn entries_end_in_all_pipelines_together() {
@@ -208,7 +247,7 @@ fn popping_a_tag_resumes_with_the_inner_headers() {
 
 #[test]
 fn memory_has_a_bound_that_is_known_before() {
-    assert_eq!(CacheCapacity::default().max_bytes() >> 20, 64 + 4 + 16 + 32 + 1 + 4);
+    assert_eq!(CacheCapacity::default().max_bytes() >> 20, 64 + 16 + 32 + 4);
     assert!(Fragments::max_bytes(1 << 16) <= 16 << 20);
     assert!(CacheCapacity { ip4: usize::MAX, other: 1 }.max_bytes() > 1 << 60);
 }

@@ -25,6 +25,22 @@ pub(crate) fn prefer<T>(memory: &Range<*const T>) {
     unsafe { libc::madvise(address, end - start, libc::MADV_HUGEPAGE) };
 }
 
+/// Gives whole pages back to the kernel. They are zeros when they are used next.
+///
+/// # Safety
+///
+/// The memory is the allocator's, and holds zeros, or nothing that is initialised.
+pub(crate) unsafe fn give_back(memory: &Range<*const u8>) {
+    let start = memory.start.addr().next_multiple_of(PAGE);
+    let end = memory.end.addr() / PAGE * PAGE;
+    if start < end {
+        let address = memory.start.map_addr(|_| start).cast_mut().cast();
+        // SAFETY: the allocator's memory is private and has no file, so its pages become zeros. Whoever may read it finds the zeros
+        // that are there, by the promise of the caller.
+        unsafe { libc::madvise(address, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
 /// A flow cache as the switch has it: on huge pages.
 #[must_use]
 pub fn flow_cache(capacity: CacheCapacity, seed: Seed) -> FlowCache {
@@ -36,6 +52,18 @@ pub fn flow_cache(capacity: CacheCapacity, seed: Seed) -> FlowCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_were_given_back_are_zeros() {
+        let mut table = vec![7u8; 5 * PAGE];
+        let zeros = PAGE / 2..4 * PAGE + 9;
+        table[zeros.clone()].fill(0);
+        // SAFETY: this part holds zeros.
+        unsafe { give_back(&table[zeros.clone()].as_ptr_range()) };
+        assert!(table.iter().enumerate().all(|(at, byte)| *byte == if zeros.contains(&at) { 0 } else { 7 }));
+        table.fill(8);
+        assert!(table.iter().all(|byte| *byte == 8));
+    }
 
     #[test]
     fn advice_changes_no_table() {

@@ -1,5 +1,6 @@
 //! Forwarding: decides where a frame goes. One contract, and one file per method.
 
+mod cache_care;
 mod chains;
 mod contract;
 mod controllers;

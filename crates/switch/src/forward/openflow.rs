@@ -244,8 +244,8 @@ impl<'a> SteeringShards<'a> {
         let mut shards = self.0.iter();
         // The first shard knows the deadlines of flows and entries.
         let first = shards.next().and_then(|first| first.next_deadline());
-        let others = shards.filter_map(|shard| shard.chains.next_deadline());
-        first.into_iter().chain(others).min()
+        let others = shards.flat_map(|shard| [shard.chains.next_deadline(), shard.tidy_deadline()]);
+        first.into_iter().chain(others.flatten()).min()
     }
 
     /// Takes frames that wait for controllers: at most `limit`, or one of each shard.

@@ -82,7 +82,9 @@ pub(super) struct StoredFlow {
 pub struct Steering {
     pub(super) bridge: LearningBridge,
     pub(super) pipeline: Pipeline,
-    cache: FlowCache,
+    pub(super) cache: FlowCache,
+    /// When the cache is tidied next, in nanoseconds.
+    pub(super) tidy_at: u64,
     pub(super) fragments: Fragments,
     pub(super) flows: BTreeMap<u64, StoredFlow>,
     /// The flow of each match and priority.
@@ -133,6 +135,7 @@ impl Steering {
             bridge: LearningBridge::new(learning),
             pipeline: Pipeline::new(Limits { entries, masks, bytes, ..Limits::default() }, seed),
             cache: flow_cache(cache, seed),
+            tidy_at: 0,
             fragments: Fragments::new(fragments, seed),
             flows: BTreeMap::new(),
             owners: HashMap::new(),
@@ -322,7 +325,7 @@ impl Steering {
         let entries =
             self.pipeline.next_deadline().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let flows = self.deadlines.first().map(|(deadline, _)| *deadline);
-        [flows, entries, self.chains.next_deadline()].into_iter().flatten().min()
+        [flows, entries, self.chains.next_deadline(), self.tidy_deadline()].into_iter().flatten().min()
     }
 
     pub(super) fn status(&mut self, stored: &StoredFlow, now: Duration) -> FlowStatus {

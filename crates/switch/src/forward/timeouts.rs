@@ -15,7 +15,10 @@ impl Steering {
     pub fn expire_flows_of(shards: &mut [&mut Self], now: u64, limit: usize) -> Vec<EndedFlow> {
         let time = Duration::from_nanos(now);
         let mut ended = Vec::new();
-        shards.iter_mut().for_each(|shard| shard.chains.expire(now));
+        for shard in shards.iter_mut() {
+            shard.chains.expire(now);
+            shard.tidy_cache(now);
+        }
         for _ in 0..limit {
             let Some(due) = shards.first().and_then(|shard| shard.first_due(now)) else { break };
             let (_, id) = due;
