@@ -257,6 +257,24 @@ fn answers_are_carried_out_as_far_as_a_service_may() {
 }
 
 #[test]
+fn diverted_packets_keep_the_direction_of_the_face_or_else_of_their_chain() {
+    for faces in [1, 2] {
+        let mut bed = TestBed::new(&[1, 1], vec![chain(&[0])]);
+        bed.plan.services[0].destinations = vec![DestinationPlan::Service(1)];
+        let ports = &mut bed.plan.services[0].instances[0].ports;
+        ports[1] = ports[faces - 1];
+        bed.apply();
+        for (reverse, from) in [(false, UPLINK), (true, WAN)] {
+            let frame = frame(9, reverse);
+            let (_, marked) = mark(bed.decide(&frame, from, FrameMark::default()), Answer::Service(0));
+            let sent = bed.decide(&frame, port(0, 0, !reverse && faces == 2), marked);
+            assert_eq!(mark(sent, Answer::Next).0, port(1, 0, reverse), "{faces} {reverse}");
+        }
+        assert_eq!(bed.steering.chains().instances(1)[0].flows, 1, "both directions are one flow");
+    }
+}
+
+#[test]
 fn an_instance_cannot_use_the_identity_of_another() {
     let mut bed =
         TestBed::new(&[1, 1], vec![chain(&[0, 1]), ChainPlan { number: 1, from: None, ..chain(&[1, 0]) }]);

@@ -130,7 +130,7 @@ impl Outputs<'_> {
                 self.has_outcome = true;
                 self.chains.hold(identity, frame, self.outcome);
             }
-            Step::LookUp | Step::Service(_) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
+            Step::LookUp | Step::Service(..) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
                 self.lose(Reason::FLOW_MISS)
             }
         }

@@ -407,7 +407,7 @@ fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
         },
         Step::Lose(reason) => Decision::Lose(reason),
         Step::Hold(_) => Decision::Perform,
-        Step::LookUp | Step::Service(_) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
+        Step::LookUp | Step::Service(..) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
             Decision::FlowMiss
         }
     }
@@ -445,9 +445,9 @@ impl Steering {
             }
             let times = Chains::lookups(frame.mark);
             let step = match step {
-                Step::Service(service) => {
+                Step::Service(service, reverse) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
-                    chains.divert_to_service(service, (&flow, times), frame.length, now)
+                    chains.divert_to_service(service, reverse, (&flow, times), frame.length, now)
                 }
                 Step::Chain(diversion) => {
                     let flow = arrival.key.flow_tuple(frame.head, *flow_seed);

@@ -7,6 +7,10 @@ use super::steered::{SteeredArguments, SteeredElement};
 
 /// Sends packets to an instance of another service, and out of their chain.
 ///
+/// They enter it in the direction of the face at which the box sends them: at its outer face if they leave the box at the inner one,
+/// and at its inner face if they leave at the outer one. With one face, they have the direction in which they pass their own chain, or
+/// else the forward one.
+///
 /// An intrusion detection system diverts suspicious flows in this way. Both directions of a flow reach the same instance. The
 /// service of this box must be allowed to send to NAME: `clickbox service create --may-send-to`.
 /// ```click

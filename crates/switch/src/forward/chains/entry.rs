@@ -169,7 +169,7 @@ impl Chains {
         length: usize,
         now: u64,
     ) -> Step {
-        match self.record_of_service(service, (tuple, lookups), now) {
+        match self.record_of_service(service, false, (tuple, lookups), now) {
             Ok(record) => match self.redirected(record).filter(|chain| !self.reflects(*chain, from)) {
                 Some(chain) => self.enter_chain(chain, (tuple, lookups + 1), from, length, now),
                 None => self.deliver(record, Some(0), (false, lookups), length, now),
@@ -183,16 +183,17 @@ impl Chains {
         self.chains.get(chain).is_some_and(|found| found.plan.from.is_none() && from == Some(found.plan.to))
     }
 
-    /// Sends a frame to an instance of the service that a function named.
+    /// Sends a frame to an instance of the service that a function named, at the face of its direction.
     pub(crate) fn divert_to_service(
         &mut self,
         service: u16,
+        reverse: bool,
         flow: (&FlowTuple, u8),
         length: usize,
         now: u64,
     ) -> Step {
-        match self.record_of_service(service, flow, now) {
-            Ok(record) => self.deliver(record, Some(0), (false, flow.1), length, now),
+        match self.record_of_service(service, reverse, flow, now) {
+            Ok(record) => self.deliver(record, Some(0), (reverse, flow.1), length, now),
             Err(step) => step,
         }
     }
@@ -200,6 +201,7 @@ impl Chains {
     fn record_of_service(
         &mut self,
         service: u16,
+        reverse: bool,
         (tuple, lookups): (&FlowTuple, u8),
         now: u64,
     ) -> Result<u32, Step> {
@@ -207,7 +209,7 @@ impl Chains {
             return Err(Step::Lose(Reason::ENDLESS_LOOP));
         }
         let version = self.single.get(service).copied();
-        let record = version.and_then(|version| self.record(tuple, version, false, now));
+        let record = version.and_then(|version| self.record(tuple, version, reverse, now));
         record.ok_or(Step::Lose(Reason::NO_INSTANCE))
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Diversion {
     pub(super) version: Option<u32>,
     /// The record of its flow, if its identity is known.
     pub(super) record: Option<u32>,
-    /// Whether it passes chains in reverse: the side at which the instance sent it says so, or else how it passed its own.
+    /// Whether it passes chains in reverse.
     pub(super) reverse: bool,
     /// Whether its flow takes the chain from now on.
     pub(super) has_flow: bool,

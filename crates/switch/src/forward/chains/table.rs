@@ -72,8 +72,8 @@ pub(crate) enum Step {
     Lose(Reason),
     /// Where the flows say.
     LookUp,
-    /// To an instance of a service, for which its headers are needed.
-    Service(u16),
+    /// To an instance of a service, for which its headers are needed; in reverse or not.
+    Service(u16, bool),
     /// Into a chain, for which they are needed too.
     Chain(Diversion),
     /// Out of a translator, for which its headers are needed too.
@@ -334,13 +334,17 @@ impl Chains {
             | Answer::Chain(destination)
             | Answer::FlowChain(destination)) => {
                 let version = version();
+                // The side at which the instance sends it says so, or else how it passed its own chain.
+                let reverse = role.reverse.or(identity.map(|identity| identity.reverse)).unwrap_or(false);
                 let service = self.services.get_mut(role.service);
                 let allowed = service
                     .as_ref()
                     .and_then(|service| service.destinations.get(usize::from(destination)))
                     .copied();
                 let step = match (answer, allowed) {
-                    (Answer::Service(_), Some(DestinationPlan::Service(service))) => Step::Service(service),
+                    (Answer::Service(_), Some(DestinationPlan::Service(service))) => {
+                        Step::Service(service, reverse)
+                    }
                     (Answer::Port(_), Some(DestinationPlan::Port(port))) => Step::To(port, 0),
                     (Answer::Chain(_) | Answer::FlowChain(_), Some(DestinationPlan::Chain(chain)))
                         if self.chains.get(chain).is_some() =>
@@ -349,10 +353,7 @@ impl Chains {
                             chain,
                             version,
                             record: identity.map(|identity| identity.record),
-                            reverse: role
-                                .reverse
-                                .or(identity.map(|identity| identity.reverse))
-                                .unwrap_or(false),
+                            reverse,
                             has_flow: matches!(answer, Answer::FlowChain(_)),
                         })
                     }
