@@ -218,19 +218,25 @@ impl Action {
                     Field::VlanVid => nature.vlan,
                     _ => field.belongs(nature),
                 };
-                match headers.is_none_or(is_there) {
-                    true if field == Field::Icmpv6Type => {
-                        Ok(headers.map(|nature| Nature { icmp_type: Some(value as u8), ..nature }))
-                    }
-                    true => Ok(headers),
-                    false => Err(ActionError::MissingField(field)),
+                if !headers.is_none_or(is_there) {
+                    return Err(ActionError::MissingField(field));
                 }
+                Ok(match field {
+                    // Another header follows, of which nothing is known; it may be a VLAN tag.
+                    Field::EthType | Field::IpProto => None,
+                    Field::Icmpv6Type => {
+                        headers.map(|nature| Nature { icmp_type: Some(value as u8), ..nature })
+                    }
+                    _ => headers,
+                })
             }
             Self::SetIfPresent(field, _) if !field.is_settable() => Err(ActionError::NotSettable(field)),
             Self::SetIfPresent(field, value) if value & !ones(field.bits()) != 0 => {
                 Err(ActionError::TooWide(field))
             }
-            Self::SetIfPresent(Field::Icmpv6Type, _) | Self::StripVlan => Ok(None),
+            Self::SetIfPresent(Field::EthType | Field::IpProto | Field::Icmpv6Type, _) | Self::StripVlan => {
+                Ok(None)
+            }
             Self::TagVlanVid(vid) if vid > 0xfff => Err(ActionError::TooWide(Field::VlanVid)),
             Self::TagVlanPcp(pcp) if pcp > 7 => Err(ActionError::TooWide(Field::VlanPcp)),
             Self::TagVlanVid(_) | Self::TagVlanPcp(_) => {
@@ -285,15 +291,13 @@ impl Action {
 
     /// Whether the headers afterwards are not known from the key.
     pub(crate) fn reveals(&self) -> bool {
-        matches!(
-            self,
-            Self::PopVlan
-                | Self::PopMpls(_)
-                | Self::PopPbb
-                | Self::StripVlan
-                | Self::SetField(Field::Icmpv6Type, _)
-                | Self::SetIfPresent(Field::Icmpv6Type, _)
-        )
+        match self {
+            Self::PopVlan | Self::PopMpls(_) | Self::PopPbb | Self::StripVlan => true,
+            Self::SetField(field, _) | Self::SetIfPresent(field, _) => {
+                field.names_a_header() || *field == Field::Icmpv6Type
+            }
+            _ => false,
+        }
     }
 
     /// Whether it can't be in an action set, whose actions have an order by their types.

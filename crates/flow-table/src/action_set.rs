@@ -77,7 +77,12 @@ impl ActionSet {
             self.set_mpls_ttl.map(Action::SetMplsTtl),
             self.set_ip_ttl.map(Action::SetIpTtl),
         ];
-        let fields = self.fields.iter().map(|(field, value)| Action::SetField(*field, *value));
+        // A field that names a header comes after the fields of that header.
+        let fields = |names: bool| {
+            let fields = self.fields.iter().filter(move |(field, _)| field.names_a_header() == names);
+            fields.map(|(field, value)| Action::SetField(*field, *value))
+        };
+        let fields = fields(false).chain(fields(true).rev());
         let after = [self.queue.map(Action::SetQueue), destination];
         before.into_iter().flatten().chain(fields).chain(after.into_iter().flatten())
     }
@@ -111,5 +116,9 @@ mod tests {
         assert_eq!(set.actions().last(), Some(Action::Group(3)), "a group takes the place of the output");
         set.clear();
         assert_eq!(set.actions().count(), 0);
+        let fields = [(Field::EthType, 0x88b5), (Field::IpProto, 6), (Field::Ipv4Src, 7)];
+        let fields = fields.map(|(field, value)| Action::SetField(field, value));
+        fields.into_iter().for_each(|action| set.write(action));
+        assert!(set.actions().eq(fields.into_iter().rev()), "a header is renamed after its fields were set");
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct FragmentHeader {
 pub(crate) struct UpperLayer<'a> {
     /// The first header that is not an extension header, or the one at which the walk stopped.
     pub(crate) protocol: u8,
+    /// Where the extension header starts whose first byte names that header; `None` if the IPv6 header names it.
+    pub(crate) named_at: Option<usize>,
     /// The bytes of that header; `None` if the walk stopped before it.
     pub(crate) payload: Option<&'a [u8]>,
     /// The bits of IPV6_EXTHDR.
@@ -40,6 +42,7 @@ pub(crate) struct UpperLayer<'a> {
 /// Walks the headers that start with one of type `next`. `payload` ends where the packet ends.
 pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
     let (mut seen, mut rank, mut fragment, mut destinations) = (0, 0, None, 0);
+    let (whole, mut named_at) = (payload.len(), None);
     for _ in 0..MAX_HEADERS {
         // The bit, the rank in the recommended order (RFC 8200, 4.1), and the unit and surplus of the length.
         let (bit, own_rank, unit, surplus) = match next {
@@ -52,9 +55,9 @@ pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
             protocol::DESTINATION if rank < 2 => (DESTINATION, 2, 8, 1),
             protocol::DESTINATION => (DESTINATION, 7, 8, 1),
             protocol::NO_NEXT => {
-                return UpperLayer { protocol: next, payload: None, seen: seen | NO_NEXT, fragment };
+                return UpperLayer { protocol: next, named_at, payload: None, seen: seen | NO_NEXT, fragment };
             }
-            _ => return UpperLayer { protocol: next, payload: Some(payload), seen, fragment },
+            _ => return UpperLayer { protocol: next, named_at, payload: Some(payload), seen, fragment },
         };
         destinations += u32::from(bit == DESTINATION);
         if seen & bit != 0 && (bit != DESTINATION || destinations > 2) {
@@ -68,6 +71,7 @@ pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
         let (Some(header), true) = (header, bit != ESP) else {
             break;
         };
+        let here = Some(whole - payload.len());
         if bit == FRAGMENT {
             let place = u16::from_be_bytes([header[2], header[3]]);
             if place & !6 != 0 {
@@ -75,7 +79,7 @@ pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
                 let is_later = place & !7 != 0;
                 fragment = Some(FragmentHeader { identification, is_later });
                 if is_later {
-                    return UpperLayer { protocol: header[0], payload: None, seen, fragment };
+                    return UpperLayer { protocol: header[0], named_at: here, payload: None, seen, fragment };
                 }
             }
         }
@@ -84,9 +88,9 @@ pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
             unit => (usize::from(header[1]) + surplus) * unit,
         };
         let Some(rest) = payload.get(length..) else { break };
-        (next, payload) = (header[0], rest);
+        (next, payload, named_at) = (header[0], rest, here);
     }
-    UpperLayer { protocol: next, payload: None, seen, fragment }
+    UpperLayer { protocol: next, named_at, payload: None, seen, fragment }
 }
 
 #[cfg(test)]

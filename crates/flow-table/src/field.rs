@@ -226,20 +226,16 @@ impl Field {
         )
     }
 
-    /// Whether a set-field action may set it (OpenFlow 1.3.5, 5.12): the tunnel number, and header fields except those
-    /// that decide which header follows.
+    /// Whether a set-field action may set it (OpenFlow 1.3.5, 7.2.5): header fields, and the tunnel number.
     #[must_use]
     pub fn is_settable(self) -> bool {
-        !matches!(
-            self,
-            Self::InPort
-                | Self::Metadata
-                | Self::EthType
-                | Self::IpProto
-                | Self::MplsBos
-                | Self::Ipv6ExtHdr
-                | Self::IpFragment
-        )
+        !matches!(self, Self::InPort | Self::Metadata | Self::Ipv6ExtHdr | Self::IpFragment)
+    }
+
+    /// Whether it decides which header follows, so that other values reveal other headers.
+    #[must_use]
+    pub fn names_a_header(self) -> bool {
+        matches!(self, Self::EthType | Self::IpProto)
     }
 
     pub(crate) fn bit_range(self) -> BitRange {

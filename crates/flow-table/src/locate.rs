@@ -38,6 +38,8 @@ pub(crate) enum Payload {
 pub(crate) struct Ip {
     pub(crate) is_ip4: bool,
     pub(crate) protocol: u8,
+    /// Where the protocol stands, in the header or in the last extension header.
+    pub(crate) protocol_at: usize,
     /// Start and end of the transport header and its data; `None` in later fragments.
     pub(crate) transport: Option<(usize, usize)>,
     pub(crate) is_fragment: bool,
@@ -89,7 +91,14 @@ fn ip4(packet: &[u8], start: usize) -> Option<Payload> {
     let place = u16::from_be_bytes([header[6], header[7]]);
     let transport = (place & 0x1fff == 0 && end >= length).then_some((start + length, start + end));
     let is_fragment = place & 0x3fff != 0;
-    Some(Payload::Ip(Ip { is_ip4: true, protocol: header[9], transport, is_fragment, is_routed: false }))
+    Some(Payload::Ip(Ip {
+        is_ip4: true,
+        protocol: header[9],
+        protocol_at: start + 9,
+        transport,
+        is_fragment,
+        is_routed: false,
+    }))
 }
 
 fn ip6(packet: &[u8], start: usize) -> Option<Payload> {
@@ -104,6 +113,7 @@ fn ip6(packet: &[u8], start: usize) -> Option<Payload> {
     Some(Payload::Ip(Ip {
         is_ip4: false,
         protocol: found.protocol,
+        protocol_at: start + found.named_at.map_or(6, |at| 40 + at),
         transport,
         is_fragment: found.fragment.is_some(),
         is_routed: found.seen & extension_headers::ROUTER != 0,

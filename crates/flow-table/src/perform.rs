@@ -327,6 +327,7 @@ fn set_field(frame: &mut [u8], field: Field, value: u128) {
             let kept = byte(14) & 0x1f;
             patch(frame, 14, &[kept | bytes[15] << 5], []);
         }
+        Field::EthType => patch(frame, found.type_at, last(2), []),
         _ => match found.payload {
             Payload::Ip(ip) => set_ip_field(frame, at, ip, field, value),
             Payload::Mpls => {
@@ -334,6 +335,7 @@ fn set_field(frame: &mut [u8], field: Field, value: u128) {
                 let shim = match field {
                     Field::MplsLabel => shim & 0xfff | (value as u32) << 12,
                     Field::MplsTc => shim & !0xe00 | (value as u32 & 7) << 9,
+                    Field::MplsBos => shim & !0x100 | (value as u32 & 1) << 8,
                     _ => return,
                 };
                 patch(frame, at, &shim.to_be_bytes(), []);
@@ -375,6 +377,11 @@ fn set_ip_field(frame: &mut [u8], at: usize, ip: Ip, field: Field, value: u128) 
                     patch(frame, at, &new, []);
                 }
             }
+        }
+        Field::IpProto => {
+            patch(frame, ip.protocol_at, last(1), [header]);
+            // The pseudo header has the protocol in the lower byte of a word, and an IPv6 header in the upper one.
+            update(frame, Delta::NONE.word(ip.protocol.into(), bytes[15].into()), covered);
         }
         Field::Ipv4Src if ip.is_ip4 => patch(frame, at + 12, last(4), [header, covered]),
         Field::Ipv4Dst if ip.is_ip4 => patch(frame, at + 16, last(4), [header, covered]),
@@ -498,17 +505,20 @@ fn patch<const N: usize>(frame: &mut [u8], at: usize, new: &[u8], checksums: [Op
         }
         delta = delta.word(old, word(frame, place));
     }
-    for (place, is_optional) in checksums.into_iter().flatten() {
-        let old = word(frame, place);
-        if is_optional && old == 0 {
-            continue;
-        }
-        let sum = match delta.normalised().apply(old) {
-            0 if is_optional => 0xffff,
-            sum => sum,
-        };
-        if let Some(target) = frame.get_mut(place..place + 2) {
-            target.copy_from_slice(&sum.to_be_bytes());
-        }
+    checksums.into_iter().for_each(|checksum| update(frame, delta, checksum));
+}
+
+/// Changes a checksum by what changed of the bytes that it covers.
+fn update(frame: &mut [u8], delta: Delta, checksum: Option<(usize, bool)>) {
+    let Some((place, is_optional)) = checksum else { return };
+    let Some(target) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) else { return };
+    let old = u16::from_be_bytes(*target);
+    if is_optional && old == 0 {
+        return;
     }
+    let sum = match delta.normalised().apply(old) {
+        0 if is_optional => 0xffff,
+        sum => sum,
+    };
+    *target = sum.to_be_bytes();
 }

@@ -107,6 +107,7 @@ fn action(random: &mut Random, key: &Key) -> Action {
             let field = Field::ALL[random.below(Field::ALL.len() as u32) as usize];
             let is_there = key.get(field).is_some() && field.is_settable();
             let is_there = is_there && !matches!(field, Field::TunnelId | Field::Icmpv6Type);
+            let is_there = is_there && !field.names_a_header();
             if is_there && (field != Field::VlanVid || key.get(field) != Some(0)) {
                 let value = u128::from(random.next()) << 64 | u128::from(random.next());
                 return Action::SetField(field, value & u128::MAX >> (128 - field.bits()));
@@ -242,6 +243,55 @@ fn the_type_of_icmp6_decides_about_the_target() {
     change.instructions.goto = Some(1);
     pipeline.apply(&change, Duration::ZERO).unwrap();
     let path = pipeline.look_up(&Key::extract(&frame, &Ingress::default()).0);
+    assert!(pipeline.path(path).unwrap().resume().is_some());
+}
+
+/// A packet gets another protocol: checksums that cover its number change too.
+#[test]
+fn protocols_change_with_the_checksums_that_cover_them() {
+    let ip4 = [&[8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0][..], &[10; 8]].concat();
+    let ip6 = [&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 6, 64][..], &[0xfd; 32]].concat();
+    let options = [&ip6[..7], &[28, 0, 64][..], &[0xfd; 32], &[6, 0, 1, 4, 0, 0, 0, 0]].concat();
+    for (headers, named_at) in [(&ip4, 9), (&ip6, 6), (&options, 40)] {
+        let start = 12 + headers.len();
+        let mut frame = [&[2; 12][..], headers, &[3; 16], &[0; 4]].concat();
+        if headers != &options {
+            frame = completed(&frame);
+        } else {
+            let sum = Ip6View::new(&frame[14..]).unwrap().pseudo_header(6, 20).bytes(&frame[start..]).finish();
+            frame[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
+        }
+        let after = run(&[Action::SetField(Field::IpProto, 132)], &frame).1;
+        assert_eq!((after.len(), after[14 + named_at]), (frame.len(), 132));
+        let pseudo = match named_at {
+            9 => Ip4View::new(&after[14..]).unwrap().pseudo_header(20),
+            _ => Ip6View::new(&after[14..]).unwrap().pseudo_header(132, 20),
+        };
+        assert_eq!(pseudo.bytes(&after[start..]).finish(), 0, "{named_at}");
+        assert!(named_at != 9 || packet::checksum::internet(&after[14..34]) == 0);
+        let mut changed: Vec<usize> = (0..after.len()).filter(|at| after[*at] != frame[*at]).collect();
+        changed.retain(|at| !(start + 16..start + 18).contains(at) && !(named_at == 9 && (24..26).contains(at)));
+        assert_eq!(changed, [14 + named_at]);
+        assert_eq!(Key::extract(&after, &Ingress::default()).0.get(Field::IpProto), Some(132));
+    }
+}
+
+/// Another Ethernet type reveals other headers, which later tables and actions know.
+#[test]
+fn types_of_ethernet_reveal_headers() {
+    let plain = [[2; 12].as_slice(), &[0x88, 0xb5, 0x12, 0x34, 0x51, 9], &[7; 46]].concat();
+    let tagged = [&plain[..12], &[0x81, 0, 0, 5], &plain[12..]].concat();
+    let set = Action::SetField(Field::EthType, 0x8847);
+    for (frame, at) in [(&plain, 12), (&tagged, 16)] {
+        let bottom = Action::SetField(Field::MplsBos, 0);
+        let expected = [&frame[..at], &[0x88, 0x47, 0x12, 0x34, 0x50, 9], &frame[at + 6..]].concat();
+        assert_eq!(run(&[set, bottom], frame).1, expected);
+    }
+    let mut pipeline = Pipeline::new(Limits::default(), Seed::new(1, 2));
+    let mut change = Change::new(Command::Add, Match::any(), 1);
+    change.instructions = Instructions { goto: Some(1), ..Instructions::apply([set]) };
+    pipeline.apply(&change, Duration::ZERO).unwrap();
+    let path = pipeline.look_up(&Key::extract(&plain, &Ingress::default()).0);
     assert!(pipeline.path(path).unwrap().resume().is_some());
 }
 

@@ -187,7 +187,8 @@ fn bad_actions_and_instructions_get_their_codes() {
     is_refused(&[0, 22, 0, 8, 0, 0, 0, 1], ErrorCode::BAC_BAD_OUT_GROUP);
     is_refused(&[0, 17, 0, 8, 8, 0, 0, 0], ErrorCode::BAC_BAD_ARGUMENT);
     is_refused(&[0, 25, 0, 16, 0x80, 0, 60 << 1, 2, 0, 0, 0, 0, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_TYPE);
-    is_refused(&[0, 25, 0, 16, 0x80, 0, 5 << 1, 2, 8, 0, 0, 0, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_TYPE);
+    is_refused(&[0, 25, 0, 16, 0x80, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_TYPE);
+    is_refused(&[0, 25, 0, 16, 0x80, 0, 39 << 1, 2, 0, 1, 0, 0, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_TYPE);
     is_refused(&[0, 25, 0, 16, 0x80, 0, 4 << 1, 9, 8, 0, 0, 0, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_LEN);
     is_refused(&[0, 25, 0, 16, 0x80, 0, 7 << 1, 1, 8, 0, 0, 0, 0, 0, 0, 0], ErrorCode::BAC_BAD_SET_ARGUMENT);
     is_refused(

@@ -37,12 +37,17 @@ pub fn frame(bytes: &[u8]) {
 
 /// Performs all actions that the packet admits, and takes off again what they push.
 fn change(bytes: &[u8], key: &Key) {
-    let settable = Field::ALL.iter().filter(|field| field.is_settable() && key.get(**field).is_some());
-    let sets = settable.map(|field| Action::SetField(*field, u128::from(field.bits()) & 1));
+    let has = |names: bool| {
+        let settable = Field::ALL.iter().filter(|field| field.is_settable() && key.get(**field).is_some());
+        settable.filter(move |field| field.names_a_header() == names)
+    };
+    let set = |field: &Field| Action::SetField(*field, u128::from(field.bits()) & 1);
+    let sets = has(false).map(set);
     let eth_type = key.get(Field::EthType).unwrap_or(0) as u16;
     let pushes = [Action::PushMpls(0x8847), Action::CopyTtlOut, Action::DecMplsTtl, Action::PushVlan(0x8100)];
     let pops = [Action::PopVlan, Action::CopyTtlIn, Action::PopMpls(eth_type)];
     let actions = sets.chain([Action::DecIpTtl, Action::SetIpTtl(64)]).chain(pushes).chain(pops);
+    let actions = actions.chain(has(true).map(set));
     let operations: Vec<Operation> = actions.map(Operation::Action).collect();
     let mut buffer = FrameBuffer::default();
     buffer.set(bytes);

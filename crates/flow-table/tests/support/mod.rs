@@ -54,7 +54,7 @@ pub(crate) fn matching(random: &mut Random) -> Match {
 }
 
 fn actions(random: &mut Random) -> Vec<Action> {
-    let action = |random: &mut Random| match random.below(23) {
+    let action = |random: &mut Random| match random.below(26) {
         18 => Action::SetIfPresent(Field::TcpDst, u128::from(1 + random.below(3))),
         19 => Action::TagVlanVid(1 + random.below(2) as u16),
         20 => Action::TagVlanPcp(random.below(2) as u8),
@@ -73,6 +73,9 @@ fn actions(random: &mut Random) -> Vec<Action> {
         15 => Action::PushPbb(0x88e7),
         16 => Action::PopPbb,
         17 => Action::SetField(Field::PbbIsid, u128::from(random.below(3))),
+        22 => Action::SetField(Field::EthType, [0x0800, 0x8847][random.below(2) as usize]),
+        23 => Action::SetField(Field::IpProto, [6, 17][random.below(2) as usize]),
+        24 => Action::SetField(Field::MplsBos, random.below(2).into()),
         _ => Action::DecIpTtl,
     };
     (0..random.below(4)).map(|_| action(random)).collect()
@@ -210,7 +213,11 @@ impl Reference {
                 perform(&mut fields, *action);
                 is_revealed |= matches!(
                     action,
-                    Action::PopVlan | Action::PopMpls(_) | Action::PopPbb | Action::StripVlan
+                    Action::PopVlan
+                        | Action::PopMpls(_)
+                        | Action::PopPbb
+                        | Action::StripVlan
+                        | Action::SetField(Field::EthType | Field::IpProto, _)
                 );
             }
             if instructions.clear {
