@@ -3,8 +3,8 @@
 mod support;
 
 use flow_table::{Action, Change, Command, Field, Match, Output};
-use openflow::VERSION;
-use openflow::message::{FlowMod, Hello, Message, PacketInReason, PacketOut, PacketOutAction};
+use openflow::message::{FlowMod, Hello, Message, PacketInReason, PacketOut, PacketOutAction, PortMod};
+use openflow::{ErrorCode, VERSION};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -117,6 +117,9 @@ fn steer_packets(threads: &str) {
     until("packets go straight", || count(&daemon, "sink-lan/c.count") > before + 50);
     assert_eq!(controller.next(Duration::ZERO), None);
 
+    // It configures ports, and is told what became of them.
+    check_port_config(&daemon, &mut controller);
+
     // The entries stay when the controller goes, and it finds them when it comes back.
     drop(controller);
     daemon.until(&["switch", "show", "lan"], "the controller closed the connection");
@@ -135,6 +138,44 @@ fn steer_packets(threads: &str) {
     controller.wait(|message| matches!(message, Message::BarrierReply).then_some(()));
     daemon.check(&["flow", "ls", "lan"], 0, &["drop"]);
     daemon.check(&["account"], 0, &["switch lan"]);
+}
+
+/// A port that may not send gets nothing, one that may not receive gives nothing, and both can again.
+fn check_port_config(daemon: &Daemon, controller: &mut Controller) {
+    const NO_RECEIVE: u32 = 1 << 2;
+    const NO_FORWARD: u32 = 1 << 5;
+    for (name, bit) in [("sink-lan.0", NO_FORWARD), ("source-lan.0", NO_RECEIVE), ("sink-lan.0", 1)] {
+        let port = controller.ports().into_iter().find(|port| port.name == name).expect("the port");
+        let set = |config| {
+            Message::PortMod(PortMod { port: port.number, address: port.address, config, mask: bit, advertise: 0 })
+        };
+        controller.send(&set(bit));
+        let changed = controller.wait(|message| match message {
+            Message::PortStatus(status) => Some(status.port.clone()),
+            Message::Error { code, .. } => panic!("{code}"),
+            _ => None,
+        });
+        let state = if bit == 1 { 0 } else { port.state };
+        assert_eq!((changed.number, changed.config, changed.state), (port.number, bit, state));
+        let lost = || {
+            let shown = daemon.json(&["switch", "show", "lan"]);
+            shown["drops"]["port_config"].as_u64().unwrap_or(0)
+        };
+        let before = lost();
+        until("frames of a closed port are dropped", || lost() > before);
+        controller.send(&set(0));
+        controller.wait(|message| matches!(message, Message::PortStatus(_)).then_some(()));
+        let before = count(daemon, "sink-lan/c.count");
+        until("packets pass again", || count(daemon, "sink-lan/c.count") > before);
+    }
+    let port = controller.ports().into_iter().find(|port| port.name == "service:ids").expect("the port");
+    let (port, address) = (port.number, port.address);
+    controller.send(&Message::PortMod(PortMod { port, address, config: 1, mask: 1, advertise: 0 }));
+    let refused = controller.wait(|message| match message {
+        Message::Error { code, .. } => Some(*code),
+        _ => None,
+    });
+    assert_eq!(refused, ErrorCode::PMFC_BAD_CONFIG);
 }
 
 #[test]

@@ -381,4 +381,7 @@ reasons! {
     METER_DROP "meter_drop":
         "The frame exceeded the rate of a meter that a controller added to the steering switch.",
         "Send less, or have the controller raise the rate of the meter's band.";
+    PORT_CONFIG "port_config":
+        "An OpenFlow controller has configured a port of the steering switch so that it does not receive or send the frame, or report it.",
+        "Have the controller clear the configuration of the port, or remove the port and add it again.";
 }

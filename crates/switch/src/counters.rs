@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 31] = [
+pub const REASONS: [Reason; 32] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -20,6 +20,7 @@ pub const REASONS: [Reason; 31] = [
     Reason::FLOW_MISS,
     Reason::FLOW_DROP,
     Reason::METER_DROP,
+    Reason::PORT_CONFIG,
     Reason::CONTROLLER_FULL,
     Reason::NO_INSTANCE,
     Reason::FUNCTION_DROP,

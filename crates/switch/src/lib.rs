@@ -19,6 +19,7 @@
 
 #![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 
+mod addresses;
 mod allocator;
 mod attention;
 mod batch;
@@ -41,6 +42,7 @@ pub mod name_services;
 mod plan;
 mod port;
 mod port_capture;
+mod port_config;
 mod rate_limiter;
 mod runner;
 mod shards;
@@ -79,6 +81,7 @@ pub use packet::MacAddr;
 pub use plan::ForwardingPlan;
 pub use port::{PortId, PortSettings};
 pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery};
+pub use port_config::PortConfig;
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait, wait_shared};

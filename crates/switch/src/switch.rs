@@ -1,5 +1,6 @@
 //! The core: decides where each frame of a batch goes, and counts.
 
+use crate::addresses::Addresses;
 use crate::batch::{Batch, UnreadFrame};
 use crate::books::SwitchBooks;
 use crate::counters::Counters;
@@ -7,9 +8,9 @@ use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortLimits, PortSettings};
+use crate::port_config::{ClosedPorts, PortConfig};
 use crate::rate_limiter::{RateLimit, RateLimiter};
 use flow_table::Key;
-use packet::MacAddr;
 use reason::Reason;
 use std::fmt;
 
@@ -57,6 +58,7 @@ pub struct Switch<F> {
     /// The frames of this batch that are passed on unread, and the decisions about them.
     unread: Vec<UnreadFrame>,
     passed: Vec<Option<Decision>>,
+    closed: ClosedPorts,
 }
 
 impl<F: Forward> Switch<F> {
@@ -68,6 +70,7 @@ impl<F: Forward> Switch<F> {
             books: SwitchBooks::default(),
             unread: Vec::new(),
             passed: Vec::new(),
+            closed: ClosedPorts::default(),
         }
     }
 
@@ -101,6 +104,7 @@ impl<F: Forward> Switch<F> {
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         let removed = self.ports.get_mut(usize::from(port.0))?.take()?;
         self.forward.remove_port(port);
+        self.closed.set(port, PortConfig::default());
         self.books.counters += removed.counters;
         Some(removed.counters)
     }
@@ -125,6 +129,11 @@ impl<F: Forward> Switch<F> {
         if let Some(entry) = self.port_mut(port) {
             entry.is_flooded = is_flooded;
         }
+    }
+
+    /// Forbids a port to receive or to send frames, or no longer.
+    pub fn set_port_config(&mut self, port: PortId, config: PortConfig) {
+        self.closed.set(port, config);
     }
 
     /// A port's settings.
@@ -203,31 +212,26 @@ impl<F: Forward> Switch<F> {
     pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
         self.forward.begin_batch();
-        let Self { forward, ports, books, unread, passed } = self;
+        let Self { forward, ports, books, unread, passed, closed } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
+        let places = Places { from, ports, books, plan, closed };
         let received_bytes = match forward.reads_headers() {
-            false => {
-                switch_by_addresses(forward, &mut port, Places { from, ports, books, plan }, batch, from, now)
+            _ if closed.receives_nothing(from) => {
+                port.counters.drop(Reason::PORT_CONFIG, batch.len() as u64);
+                batch.heads().map(|(_, length)| length as u64).sum()
             }
+            false => switch_by_addresses(forward, &mut port, places, batch, from, now),
             true if unread.len() == batch.len() && passed.iter().all(Option::is_some) => {
-                switch_passed(unread, passed, Places { from, ports, books, plan }, &mut port.counters)
+                switch_passed(unread, passed, places, &mut port.counters)
             }
             true => {
                 let passed = unread
                     .iter()
                     .zip(&*passed)
                     .filter_map(|(frame, decision)| Some((frame.number, (*decision)?)));
-                switch_by_headers(
-                    forward,
-                    &mut port,
-                    Places { from, ports, books, plan },
-                    batch,
-                    passed,
-                    from,
-                    now,
-                )
+                switch_by_headers(forward, &mut port, places, batch, passed, from, now)
             }
         };
         count_planned(plan, ports, books);
@@ -264,8 +268,8 @@ impl<F: Forward> Switch<F> {
         made: &mut MadeFrames,
         perform: impl FnOnce(&mut F, &mut dyn Outcome),
     ) {
-        let Self { forward, ports, books, .. } = self;
-        let mut outcome = Outcomes { from, ports, books, made, count: 0 };
+        let Self { forward, ports, books, closed, .. } = self;
+        let mut outcome = Outcomes { from, ports, books, made, closed, count: 0 };
         perform(forward, &mut outcome);
         let count = outcome.count;
         if count == 0 {
@@ -322,20 +326,23 @@ struct Places<'a> {
     ports: &'a [Option<Port>],
     books: &'a mut SwitchBooks,
     plan: &'a mut ForwardingPlan,
+    closed: &'a ClosedPorts,
 }
 
 impl Places<'_> {
     fn has(&self, to: PortId) -> bool {
-        self.ports.get(usize::from(to.0)).is_some_and(Option::is_some)
+        self.ports.get(usize::from(to.0)).is_some_and(Option::is_some) && !self.closed.sends_nothing(to)
     }
 
-    /// Plans or counts a frame. It is dropped if the port does not exist, or is the one that the frame comes from.
+    /// Plans or counts a frame. It is dropped if the port does not exist, sends nothing, or is the one that the frame comes
+    /// from.
     #[inline(always)]
     fn put_existing(&mut self, frame: u32, decision: Decision, source: &mut Counters) {
         let decision = match decision {
-            Decision::To(to) | Decision::ToFunction(to, _) if !self.has(to) => match to == self.from {
-                true => Decision::Lose(Reason::SAME_PORT),
-                false => Decision::Drop,
+            Decision::To(to) | Decision::ToFunction(to, _) if !self.has(to) => match to {
+                to if to == self.from => Decision::Lose(Reason::SAME_PORT),
+                to if self.closed.sends_nothing(to) => Decision::Lose(Reason::PORT_CONFIG),
+                _ => Decision::Drop,
             },
             decision => decision,
         };
@@ -362,7 +369,7 @@ impl Places<'_> {
             Decision::Flood => {
                 let mut reached = 0u64;
                 for to in (0..self.ports.len() as u16).map(PortId) {
-                    if is_flooded(self.ports, to) {
+                    if is_flooded(self.ports, to) && !self.closed.sends_nothing(to) {
                         self.plan.add(to, frame);
                         reached += 1;
                     }
@@ -396,26 +403,34 @@ struct Outcomes<'a> {
     ports: &'a mut [Option<Port>],
     books: &'a mut SwitchBooks,
     made: &'a mut MadeFrames,
+    closed: &'a ClosedPorts,
     /// Frames that were sent, taken and lost.
     count: u64,
 }
 
 impl Outcome for Outcomes<'_> {
     fn send(&mut self, target: Target, frame: &[u8]) {
-        let Self { from, ports, made, .. } = self;
+        let Self { from, ports, made, closed, .. } = self;
         let has = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
         let reached = match target {
             // Only the action that says so sends a frame back (OpenFlow 1.3.5, 5.12).
             Target::Port(to) | Target::Function(to, _) if Some(to) == *from => {
                 return self.lose(Reason::SAME_PORT);
             }
+            Target::Port(to) | Target::Function(to, _) if closed.sends_nothing(to) => {
+                return self.lose(Reason::PORT_CONFIG);
+            }
             Target::Port(to) if has(to) => made.add(frame, [to]),
             Target::Function(to, tag) if has(to) => made.add_tagged(frame, to, tag),
             Target::Port(_) | Target::Function(..) => Some(0),
+            Target::Back if from.is_some_and(|from| closed.sends_nothing(from)) => {
+                return self.lose(Reason::PORT_CONFIG);
+            }
             Target::Back => made.add(frame, from.filter(|to| has(*to))),
             Target::Flood => {
                 let all = (0..ports.len() as u16).map(PortId);
-                made.add(frame, all.filter(|to| Some(*to) != *from && is_flooded(ports, *to)))
+                let is_open = |to: &PortId| is_flooded(ports, *to) && !closed.sends_nothing(*to);
+                made.add(frame, all.filter(|to| Some(*to) != *from && is_open(to)))
             }
         };
         match reached {
@@ -564,30 +579,12 @@ impl Port {
     }
 }
 
-/// The first twelve bytes of an Ethernet header in two words, because they are compared for each frame.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Addresses(u64, u32);
-
-impl Addresses {
-    #[inline(always)]
-    fn of(head: &[u8]) -> Option<Self> {
-        let (first, rest) = head.split_first_chunk()?;
-        Some(Self(u64::from_ne_bytes(*first), u32::from_ne_bytes(*rest.first_chunk()?)))
-    }
-
-    /// Destination and source address.
-    fn pair(self) -> [MacAddr; 2] {
-        let [d0, d1, d2, d3, d4, d5, s0, s1] = self.0.to_ne_bytes();
-        let [s2, s3, s4, s5] = self.1.to_ne_bytes();
-        [MacAddr([d0, d1, d2, d3, d4, d5]), MacAddr([s0, s1, s2, s3, s4, s5])]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::forward::{ForwardingMode, LearningBridge, LearningSettings, StaticTable};
     use crate::rate_limiter::RateLimit;
+    use packet::MacAddr;
 
     fn frame(destination: u8, source: u8, length: usize) -> Vec<u8> {
         let mut frame = vec![0; length.max(12)];

@@ -417,8 +417,9 @@ fn controllers_send_frames() {
     // A station that the bridge knows.
     bench.send(3, &[frame(8, 7)], 0);
     assert_eq!(bench.packet_out(None, &perform(Output::Normal), &frame(7, 9)), [3]);
-    let bad = [PacketOutStep::Perform(Action::Output(Output::Port(0)))];
-    assert_eq!(bench.shards().check_packet_out(&bad), Err(ControlError::BadPort(0)));
+    for (output, port) in [(Output::Port(0), 0), (Output::Local, u32::MAX - 1)] {
+        assert_eq!(bench.shards().check_packet_out(&perform(output)), Err(ControlError::BadPort(port)));
+    }
     bench.check_books(4 + 3 + 1 + 1 + 1);
 }
 

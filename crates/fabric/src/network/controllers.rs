@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
-    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortId, PortKey,
-    Shards, SteeringShards,
+    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortConfig, PortId,
+    PortKey, Shards, SteeringShards,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -33,6 +33,13 @@ const GROUPS_OF_PART: usize = 16;
 
 /// Packets and reports that the agent gets at once.
 const MAX_EVENTS: usize = 64;
+
+/// What a controller can configure of a port (`OFPPC_*`): that it is down, receives nothing, sends nothing, and that its packets
+/// are not sent to controllers.
+const PORT_DOWN: u32 = 1;
+const NO_RECEIVE: u32 = 1 << 2;
+const NO_FORWARD: u32 = 1 << 5;
+const NO_PACKET_IN: u32 = 1 << 6;
 
 /// A port that is up (`OFPPS_LIVE`), and one that is down (`OFPPS_LINK_DOWN`).
 const LIVE: u32 = 4;
@@ -121,8 +128,7 @@ impl Network {
             return self.packet_out(number, &packet);
         }
         if let Message::PortMod(change) = message {
-            let (record, runner) = self.controlled_runner(number)?;
-            return check_port_mod(&ports(record, runner), &change).map_err(AgentFault::from);
+            return self.configure_port(number, &change);
         }
         let (_, mut steering, now) = self.controlled(number)?;
         match message {
@@ -147,6 +153,31 @@ impl Network {
             }
             _ => Err(ErrorCode::BRC_BAD_TYPE.into()),
         }
+    }
+
+    /// Configures a port (OpenFlow 1.3.5, 7.3.4.3). Those of services, chains and instances are not a controller's.
+    fn configure_port(&mut self, number: u64, change: &PortMod) -> Result<(), AgentFault> {
+        let (record, runner) = self.controlled_runner(number)?;
+        check_port_mod(&ports(record, runner), change)?;
+        let named = record.ports.keys().find(|name| {
+            let number = record.port_numbers.get(name).map(u32::from);
+            number == Some(change.port) && record.instance_at(name).is_none()
+        });
+        let Some((name, key)) = named.and_then(|name| Some((name.clone(), record.port_numbers.get(name)?)))
+        else {
+            return if change.config & change.mask == 0 { Ok(()) } else { Err(ErrorCode::PMFC_BAD_CONFIG.into()) };
+        };
+        let Some(port) = record.ports.get_mut(&name) else { return Ok(()) };
+        port.config = port.config & !change.mask | change.config & change.mask;
+        let (id, has) = (port.id, |bits: u32| port.config & bits != 0);
+        let config = PortConfig {
+            no_receive: has(PORT_DOWN | NO_RECEIVE),
+            no_send: has(PORT_DOWN | NO_FORWARD),
+            no_packet_in: has(NO_PACKET_IN),
+        };
+        runner.set_port_config(id, config);
+        shards(record, runner)?.set_reported(PortKey(key), !config.no_packet_in);
+        Ok(())
     }
 
     fn packet_out(&mut self, number: u64, packet: &PacketOut) -> Result<(), AgentFault> {
@@ -423,14 +454,19 @@ fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
 /// The ports as controllers see them, by number: those of the switch, and one for each service and each chain.
 fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32, Port> {
     let [.., third, second, first] = record.number.to_be_bytes();
-    let describe = |number: u32, name: String, is_up: bool| {
+    let describe = |number: u32, name: String, config: u32, is_up: bool| {
         let [kind, _, high, low] = number.to_be_bytes();
         let described = Port {
             number,
             address: MacAddr([2 | third << 2, second, first, kind, high, low]),
             name,
-            config: 0,
-            state: if is_up { LIVE } else { LINK_DOWN },
+            config,
+            // One that is configured to be down has its link, but is not live.
+            state: match is_up {
+                true if config & PORT_DOWN != 0 => 0,
+                true => LIVE,
+                false => LINK_DOWN,
+            },
             current: 0,
             advertised: 0,
             supported: 0,
@@ -442,11 +478,11 @@ fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32
     };
     let port = |(name, port): (&model::PortName, &PortRecord)| {
         let number = u32::from(record.port_numbers.get(name)?);
-        Some(describe(number, name.to_string(), runner.down(port.id).is_none()))
+        Some(describe(number, name.to_string(), port.config, runner.down(port.id).is_none()))
     };
     let steered = record.services.outputs();
     let steered =
-        steered.filter_map(|(output, port)| Some(describe(output.port_number()?, port.to_string(), true)));
+        steered.filter_map(|(output, port)| Some(describe(output.port_number()?, port.to_string(), 0, true)));
     record.ports.iter().filter_map(port).chain(steered).collect()
 }
 
@@ -460,13 +496,13 @@ fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {
     if port.is_none_or(is_there) { Ok(()) } else { Err(()) }
 }
 
-/// Ports are configured by users, so a controller may change nothing of them.
+/// Checks a change of the configuration of a port. What a link advertises is not a controller's.
 fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), ErrorCode> {
     let port = ports.get(&change.port).ok_or(ErrorCode::PMFC_BAD_PORT)?;
     if port.address != change.address {
         return Err(ErrorCode::PMFC_BAD_HW_ADDR);
     }
-    if change.config & change.mask != 0 {
+    if change.config & change.mask & !(PORT_DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN) != 0 {
         return Err(ErrorCode::PMFC_BAD_CONFIG);
     }
     if change.advertise != 0 { Err(ErrorCode::PMFC_BAD_ADVERTISE) } else { Ok(()) }

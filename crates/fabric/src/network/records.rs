@@ -119,6 +119,8 @@ pub(super) struct PortRecord {
     pub(super) definition: AddPort,
     /// Whether it came with a box or with the other end of a pipe.
     pub(super) implied: bool,
+    /// What a controller configured (`OFPPC_*`).
+    pub(super) config: u32,
 }
 
 /// A port to be added to a switch.

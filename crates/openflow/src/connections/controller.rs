@@ -180,9 +180,9 @@ impl Controller {
                 }
             }
             Link::Listening { listener, peers } => {
-                while peers.len() < MAX_PEERS
-                    && let Some(socket) = connect::accept(listener)
-                {
+                // Connections that are refused a session come again, and may not keep this thread.
+                for _ in peers.len()..MAX_PEERS {
+                    let Some(socket) = connect::accept(listener) else { break };
                     match begin(socket, endpoint, certificates, agent, now) {
                         Ok(peer) => {
                             peers.push(peer);

@@ -8,6 +8,7 @@ use super::contract::Outcome;
 use super::flow::MAX_PORT_KEYS;
 use flow_table::{
     Action, FlowModError, FlowRemoved, GroupError, Groups, Key, MeterError, Meters, Output, Owner, PathId,
+    port_number,
 };
 use reason::Reason;
 use std::collections::{BTreeMap, VecDeque};
@@ -160,6 +161,8 @@ pub(super) struct Controllers {
     pub(super) bucket_bytes: usize,
     /// Ports that are down, by key.
     pub(super) down: Vec<bool>,
+    /// Ingress ports whose frames are not sent to controllers.
+    pub(super) unreported: Vec<u32>,
     pub(super) mode: FailMode,
     /// Wakes who takes what waits; `None` while the switch has no controllers.
     pub(super) wake: Option<Box<dyn Fn() + Send>>,
@@ -179,7 +182,9 @@ impl Controllers {
 
     /// Queues a frame for the controllers.
     pub(super) fn queue(&mut self, packet: ControllerPacket, outcome: &mut dyn Outcome) {
-        if !self.is_connected {
+        if packet.in_port.is_some_and(|port| self.unreported.contains(&port)) {
+            outcome.lose(Reason::PORT_CONFIG);
+        } else if !self.is_connected {
             outcome.lose(match packet.reason {
                 PacketReason::TableMiss => Reason::FLOW_MISS,
                 _ => Reason::CONTROLLER_FULL,
@@ -220,6 +225,8 @@ impl Controllers {
             Action::Output(Output::Port(port)) if port == 0 || port >= u32::from(MAX_PORT_KEYS) => {
                 Err(ControlError::BadPort(port))
             }
+            // The switch has no network stack of its own.
+            Action::Output(Output::Local) => Err(ControlError::BadPort(port_number::LOCAL)),
             _ => Ok(()),
         })
     }

@@ -131,6 +131,16 @@ impl<'a> SteeringShards<'a> {
         }
     }
 
+    /// Says whether frames from a port are sent to controllers.
+    pub fn set_reported(&mut self, key: PortKey, is_reported: bool) {
+        for Steering { controllers: Controllers { unreported, .. }, .. } in self.each() {
+            unreported.retain(|port| *port != u32::from(key.0));
+            if !is_reported {
+                unreported.push(key.0.into());
+            }
+        }
+    }
+
     /// Changes entries of controllers. `now` is in nanoseconds of a monotonic clock.
     ///
     /// # Errors

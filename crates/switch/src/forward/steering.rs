@@ -192,6 +192,7 @@ impl Steering {
         if let Some(key) = key {
             self.chains.set_port_up(key, false);
             self.tunnels.set(key, None);
+            self.controllers.unreported.retain(|port| *port != u32::from(key.0));
         }
         if let Some(place) = key.and_then(|key| self.ports.get_mut(usize::from(key.0))) {
             *place = None;

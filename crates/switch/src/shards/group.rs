@@ -7,6 +7,7 @@ use crate::driver::{Driver, DriverError, LinkState, Null};
 use crate::forward::{Forward, Outcome};
 use crate::link::Link;
 use crate::port::{PortId, PortLimits, PortSettings};
+use crate::port_config::PortConfig;
 use crate::runner::{PortCost, QUANTUM, SwitchRunner};
 use crate::silence::Progress;
 use crate::switch::{Switch, SwitchError};
@@ -208,6 +209,11 @@ impl<F: Forward> Shards<F> {
     /// Says whether a port gets frames that are sent to all ports.
     pub fn set_flooded(&mut self, port: PortId, is_flooded: bool) {
         self.shards_mut().for_each(|shard| shard.set_flooded(port, is_flooded));
+    }
+
+    /// Forbids a port to receive or to send frames, or no longer.
+    pub fn set_port_config(&mut self, port: PortId, config: PortConfig) {
+        self.shards_mut().for_each(|shard| shard.switch.set_port_config(port, config));
     }
 
     /// As [`SwitchRunner::set_dead_after`]. Each shard watches its own driver.
