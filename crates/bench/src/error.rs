@@ -85,6 +85,10 @@ pub enum MeasureError {
         /// The last line that it printed, escaped.
         last: String,
     },
+    /// A switch and its controller can't reach each other.
+    Controller(std::io::Error),
+    /// A switch refuses what its controller asks for.
+    Refused(openflow::ErrorCode),
     /// A time limit expired.
     Late {
         /// The event that was expected.
@@ -115,6 +119,8 @@ impl fmt::Display for MeasureError {
             }
             Self::Peer { name, .. } => write!(f, "{name} can't be started"),
             Self::PeerEnded { name, status, last } => write!(f, "{name} has ended ({status}): {last}"),
+            Self::Controller(_) => f.write_str("the switch and its controller can't reach each other"),
+            Self::Refused(_) => f.write_str("the switch refuses a message of its controller"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::NotANumber(text) => write!(f, "a counter has the value {text:?}, which is no number"),
             // Their messages name the operation.
@@ -143,8 +149,10 @@ impl std::error::Error for MeasureError {
             | Self::Folder(error)
             | Self::Namespace(error)
             | Self::Interface { error, .. }
+            | Self::Controller(error)
             | Self::Peer { error, .. } => Some(error),
             Self::Client(error) => Some(error.as_ref()),
+            Self::Refused(error) => Some(error),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),
             Self::Snapshot(error) => error.source(),

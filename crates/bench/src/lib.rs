@@ -5,7 +5,7 @@
 //! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
 //! - [`kills`] kills the processes of a daemon, and checks that nothing acknowledged is lost.
 //! - [`planes`] counts the packets that are lost while the daemon is killed or upgraded, and measures how long a fabric is
-//!   rebuilt, and how owners share a host.
+//!   rebuilt, how owners share a host, and how fast a controller changes flow entries.
 //! - [`lookups`] measures lookups in the flow table.
 //! - `report` runs all measurements and renders them as a page.
 //!

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, interfaces, kills, lookups, outage, owners, rebuild};
+use super::{engine, interfaces, kills, lookups, outage, owners, rebuild, rule_changes};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -20,6 +20,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    Controller(rule_changes::Arguments),
     Engine(engine::Arguments),
     FlowTable(lookups::Arguments),
     Interfaces(interfaces::Arguments),
@@ -34,6 +35,7 @@ enum Benchmark {
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.benchmark {
+        Benchmark::Controller(changes) => changes.measure()?,
         Benchmark::Engine(engine) => engine.measure()?,
         Benchmark::FlowTable(lookups) => lookups.measure()?,
         Benchmark::Interfaces(interfaces) => interfaces.measure()?,

@@ -10,6 +10,7 @@ mod lookups;
 mod outage;
 mod owners;
 mod rebuild;
+mod rule_changes;
 mod shards;
 
 pub(crate) use dispatch::{Arguments, run};
