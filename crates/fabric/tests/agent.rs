@@ -3,7 +3,7 @@
 mod support;
 
 use fabric::{Fabric, Settings, serve};
-use flow_table::{Change, Command, Instructions, Match, Output};
+use flow_table::{Change, Command, EntryFlags, Instructions, Match, Output};
 use model::{ControllerRole, CreateSwitch, SwitchMode, SwitchName};
 use openflow::message::{FlowMod, Message, MultipartReply};
 use protocol::agent::{ControllerState, Reply, Request, ToFabric, VERSION};
@@ -14,7 +14,7 @@ use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::sync::Arc;
 use std::thread;
-use support::agent::{STORE, agent, ask, body, connect, receive, switches};
+use support::agent::{STORE, agent, ask, ask_with_wakes, body, connect, receive, switches};
 
 fn fabric(switch_threads: usize) -> Fabric {
     Fabric::start(
@@ -91,6 +91,33 @@ fn an_agent_serves_the_switches_that_have_controllers() {
         let again = switches(&agent);
         assert_ne!(again[0].number, switch);
         assert_eq!(again[0].datapath, listed[0].datapath);
+    }
+}
+
+/// What a message caused is announced before its reply, so that the agent knows of it before it answers a barrier.
+#[test]
+fn effects_of_a_message_are_announced_before_its_reply() {
+    for threads in [1, 2] {
+        let fabric = fabric(threads);
+        let client = client(&fabric);
+        add_switch(&client, "lan");
+        let agent = agent(&fabric);
+        let switch = switches(&agent)[0].number;
+        let (role, error) = (Some(ControllerRole::Equal), None);
+        let state = ControllerState { role, since_seconds: 0, error, gets_misses: false };
+        ask(&agent, Request::Status { switch, controllers: vec![state] });
+        let perform = |command| {
+            let flags = EntryFlags { send_removed: true, ..EntryFlags::default() };
+            let change = Change { flags, ..Change::new(command, Match::any(), 0) };
+            let body = body(&Message::FlowMod(FlowMod { change, buffer: None }));
+            ask_with_wakes(&agent, Request::Perform { switch, message_type: 14, body })
+        };
+        // Whatever else waited is announced by now.
+        perform(Command::Add);
+        assert_eq!(perform(Command::Add), (Reply::Done, 0));
+        assert_eq!(perform(Command::Delete), (Reply::Done, 1));
+        let Reply::Events { messages, .. } = ask(&agent, Request::Events { switch }) else { panic!("no events") };
+        assert_eq!(messages.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [11]);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! After the greetings the agent sends one [`Request`] at a time, and the fabric answers it with a [`Reply`]. Changes,
 //! requests and reports are OpenFlow 1.3 messages without their header, in bytes: the fabric decodes and checks them as if a
-//! controller had sent them to it. Unasked, the fabric sends [`FromFabric::Wake`] when something waits.
+//! controller had sent them to it. Unasked, the fabric sends [`FromFabric::Wake`] when something waits. If a request made it wait, the
+//! wake comes before the reply, so that the agent need not ask after each request.
 
 use crate::hello::{Hello, StoreIdentity};
 use model::{ControllerMethod, ControllerRole, SwitchName};
@@ -11,7 +12,10 @@ use serde_bytes::ByteBuf;
 use std::net::SocketAddr;
 
 /// The version of this conversation. Either side also speaks the one before.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+
+/// The first version in which what a request causes is announced before its reply.
+const WAKES_BEFORE_REPLIES: u16 = 2;
 
 /// Maximum number of bytes of a request: an OpenFlow message and its framing.
 pub const MAX_REQUEST: usize = 80 << 10;
@@ -21,6 +25,12 @@ pub const MAX_REPLY: usize = 8 << 20;
 
 /// Maximum number of bytes of the error of a controller's connection.
 pub const MAX_ERROR: usize = 200;
+
+/// Whether a fabric of this version announces what a request causes before it replies.
+#[must_use]
+pub fn wakes_before_replies(version: u16) -> bool {
+    version >= WAKES_BEFORE_REPLIES
+}
 
 /// A message of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

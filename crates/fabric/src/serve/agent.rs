@@ -66,10 +66,14 @@ fn converse(fabric: &Fabric, channel: &Channel) -> Result<(), String> {
             Err(error) => return Err(with_causes(&error)),
         };
         let Some(reply) = answer(fabric, request) else { return Ok(()) };
-        match channel.send(&FromFabric::Reply(reply), &[]) {
-            Ok(()) => {}
-            Err(ChannelError::Closed) => return Ok(()),
-            Err(error) => return Err(with_causes(&error)),
+        // What the request caused is announced first.
+        let wake = bell.rang().then_some(FromFabric::Wake);
+        for message in wake.into_iter().chain([FromFabric::Reply(reply)]) {
+            match channel.send(&message, &[]) {
+                Ok(()) => {}
+                Err(ChannelError::Closed) => return Ok(()),
+                Err(error) => return Err(with_causes(&error)),
+            }
         }
     }
 }

@@ -28,11 +28,17 @@ pub(crate) fn receive(agent: &Channel) -> Option<FromFabric> {
 }
 
 pub(crate) fn ask(agent: &Channel, request: Request) -> Reply {
+    ask_with_wakes(agent, request).0
+}
+
+/// The reply, and how often the fabric said before that something waits.
+pub(crate) fn ask_with_wakes(agent: &Channel, request: Request) -> (Reply, u32) {
     agent.send(&ToFabric::Request(request), &[]).unwrap();
+    let mut wakes = 0;
     loop {
         match receive(agent).expect("an answer") {
-            FromFabric::Reply(reply) => return reply,
-            FromFabric::Wake => {}
+            FromFabric::Reply(reply) => return (reply, wakes),
+            FromFabric::Wake => wakes += 1,
             FromFabric::Hello(_) => panic!("it greets twice"),
         }
     }

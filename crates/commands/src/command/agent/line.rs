@@ -1,7 +1,7 @@
 //! The agent's end of the conversation with the fabric.
 
 use super::error::AgentError;
-use protocol::agent::{FromFabric, MAX_REPLY, Reply, Request, ToFabric, VERSION};
+use protocol::agent::{FromFabric, MAX_REPLY, Reply, Request, ToFabric, VERSION, wakes_before_replies};
 use protocol::{Channel, Hello};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +12,8 @@ pub(super) struct Line {
     channel: Channel,
     /// Times that the fabric said that something waits.
     wakes: u64,
+    /// Whether the fabric says what a request causes before it replies.
+    wakes_before_replies: bool,
     /// Why the conversation ended.
     fault: Option<AgentError>,
 }
@@ -25,8 +27,9 @@ impl Line {
         };
         let ours = Hello { version: VERSION, store: theirs.store };
         channel.send(&ToFabric::Hello(ours), &[]).map_err(AgentError::Channel)?;
-        ours.agree(&theirs).map_err(AgentError::Hello)?;
-        Ok(Self { channel, wakes: 1, fault: None })
+        let version = ours.agree(&theirs).map_err(AgentError::Hello)?;
+        let wakes_before_replies = wakes_before_replies(version);
+        Ok(Self { channel, wakes: 1, wakes_before_replies, fault: None })
     }
 
     /// Readable when the fabric says something.
@@ -37,6 +40,11 @@ impl Line {
     /// Times that the fabric said that something waits.
     pub(super) fn wakes(&self) -> u64 {
         self.wakes
+    }
+
+    /// Whether the fabric has said by its reply that something waits that the request caused.
+    pub(super) fn wakes_before_replies(&self) -> bool {
+        self.wakes_before_replies
     }
 
     /// Why the conversation ended, if it has.

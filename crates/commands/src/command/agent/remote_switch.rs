@@ -31,7 +31,7 @@ pub(super) struct RemoteSwitch {
     /// What the line counted when this switch was last asked for events.
     wakes: u64,
     asked: Duration,
-    /// A change may have made events.
+    /// A change may have made events of which the fabric does not say so.
     is_changed: bool,
 }
 
@@ -50,7 +50,8 @@ impl RemoteSwitch {
     }
 
     fn perform(&mut self, message: &Message) -> Result<(), ErrorCode> {
-        self.is_changed = true;
+        // A fabric of the first version does not say whether there are events.
+        self.is_changed = !self.line.borrow().wakes_before_replies();
         let body = body(message).ok_or(ErrorCode::BRC_BAD_LEN)?;
         let request = Request::Perform { switch: self.number, message_type: message.message_type(), body };
         self.ask(request).map(drop)
