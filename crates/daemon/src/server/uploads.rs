@@ -15,7 +15,7 @@ use crate::limits::{BODY_TIMEOUT, MAX_FILE_BYTES};
 use api::{ErrorCode, File, Owner, UploadName, UploadedFile};
 use axum::body::{Body, HttpBody};
 use futures_util::StreamExt;
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, fallocate, openat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs;
@@ -150,9 +150,10 @@ impl Uploads {
 
     /// Creates a file without a name, with room for an upload.
     fn create(folder: &Path, bytes: u64) -> io::Result<fs::File> {
-        // It cannot get a name later (EXCL).
+        // It cannot get a name later (EXCL). In a program that is linked statically, `open` of such a file is another system call,
+        // which the filter of the daemon does not have.
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = match open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        let file = match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => fs::File::from(file),
             Err(Errno::OPNOTSUPP | Errno::ISDIR) => Self::create_and_unlink(folder)?,
             Err(error) => return Err(error.into()),
