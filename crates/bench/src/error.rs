@@ -89,6 +89,10 @@ pub enum MeasureError {
     Controller(std::io::Error),
     /// A switch refuses what its controller asks for.
     Refused(openflow::ErrorCode),
+    /// A plain process that is measured can't be started, or reached by its control socket.
+    PlainProcess(std::io::Error),
+    /// A plain process has refused a write with this reply, escaped.
+    WriteRefused(String),
     /// A time limit expired.
     Late {
         /// The event that was expected.
@@ -121,6 +125,8 @@ impl fmt::Display for MeasureError {
             Self::PeerEnded { name, status, last } => write!(f, "{name} has ended ({status}): {last}"),
             Self::Controller(_) => f.write_str("the switch and its controller can't reach each other"),
             Self::Refused(_) => f.write_str("the switch refuses a message of its controller"),
+            Self::PlainProcess(_) => f.write_str("a plain process can't be measured"),
+            Self::WriteRefused(reply) => write!(f, "a plain process has refused a write: {reply}"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::NotANumber(text) => write!(f, "a counter has the value {text:?}, which is no number"),
             // Their messages name the operation.
@@ -146,6 +152,7 @@ impl std::error::Error for MeasureError {
             Self::Port(error) => Some(error),
             Self::Engine(error) => Some(error.as_ref()),
             Self::Daemon(error)
+            | Self::PlainProcess(error)
             | Self::Folder(error)
             | Self::Namespace(error)
             | Self::Interface { error, .. }
@@ -171,6 +178,7 @@ impl std::error::Error for MeasureError {
             | Self::NotANumber(_)
             | Self::Missing { .. }
             | Self::PeerEnded { .. }
+            | Self::WriteRefused(_)
             | Self::Late { .. } => None,
         }
     }

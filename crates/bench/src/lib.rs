@@ -38,10 +38,10 @@ pub use boundary::PlatformKind;
 pub use boxes::{
     Boot, BootSteps, BoxProgram, Chain, Create, DaemonBoot, Density, IdleMode, Interconnect, InterfaceDriver,
     InterfaceRate, Io, IoMode, Latency, LatencyRow, LatencyTimes, Lookup, Memory, NeighbourLoad, OwnCores,
-    PAPER_FUNCTIONS, PacketSizes, PeerDriver, PeerRate, PeerRole, PortRate, RingMemory, RuleGap, RuleWrites,
-    State, StateRow, SteeringRate, SteeringResults, SteeringScope, TableMemory, TestBed, Transaction, Trial,
-    boot, chain, create, density, interface_rates, io, latency, memory, ovs_rate, own_cores, port_rates,
-    rule_writes, state, steering_rates, testpmd_rate, trial,
+    PAPER_FUNCTIONS, PacketSizes, PeerDriver, PeerRate, PeerRole, PortRate, RingMemory, RuleGap, RuleGaps,
+    RuleWrites, State, StateRow, SteeringRate, SteeringResults, SteeringScope, TableMemory, TestBed,
+    Transaction, Trial, boot, chain, create, density, interface_rates, io, latency, memory, ovs_rate,
+    own_cores, port_rates, rule_writes, state, steering_rates, testpmd_rate, trial,
 };
 pub use error::MeasureError;
 pub use report::{Machine, Report, ReportScope, page, report};

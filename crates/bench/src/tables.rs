@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::planes::Rebuild;
 use crate::{
     Boot, Chain, Create, Density, InterfaceDriver, InterfaceRate, Io, Latency, LatencyRow, Memory, OwnCores,
-    PeerDriver, PeerRate, PeerRole, PortRate, RuleGap, RuleWrites, State, StateRow, SteeringRate,
+    PeerDriver, PeerRate, PeerRole, PortRate, RuleGap, RuleGaps, RuleWrites, State, StateRow, SteeringRate,
     SteeringResults, Times, Transaction,
 };
 use serde::Serialize;
@@ -304,18 +304,21 @@ impl Table for Memory {
 impl Table for RuleWrites {
     fn head() -> String {
         let columns = ["longest gap", "least", "without", "least", "took us"];
-        columns
-            .iter()
-            .fold(format!("{:<8} {:<14}", "rules", "change"), |head, name| head + &format!(" {name:>12}"))
+        columns.iter().fold(format!("{:<8} {:<8} {:<14}", "rules", "in a", "change"), |head, name| {
+            head + &format!(" {name:>12}")
+        })
     }
 
     fn lines(&self) -> String {
-        let line = |(change, gap): (&str, &RuleGap)| {
+        let line = |place: &str, change: &str, gap: &RuleGap| {
             let figures = [gap.with_us, gap.least_with_us, gap.without_us, gap.least_without_us, gap.took_us];
-            let start = format!("{:<8} {change:<14}", self.rules);
+            let start = format!("{:<8} {place:<8} {change:<14}", self.rules);
             figures.iter().fold(start, |line, figure| line + &format!(" {figure:>12.1}")) + "\n"
         };
-        [("rules", &self.write), ("configuration", &self.swap)].into_iter().map(line).collect()
+        let lines = |(place, gaps): (&str, &RuleGaps)| {
+            line(place, "rules", &gaps.write) + &line(place, "configuration", &gaps.swap)
+        };
+        [("box", &self.in_box), ("process", &self.in_process)].into_iter().map(lines).collect()
     }
 }
 

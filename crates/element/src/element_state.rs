@@ -1,6 +1,7 @@
 //! What a router knows about one of its elements.
 
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, Ref, RefCell};
@@ -10,6 +11,7 @@ use packet::MAX_SCATTER;
 use reason::Reason;
 
 use crate::class_info::ClassInfo;
+use crate::counting::CountingElements;
 use crate::drops::DropCounters;
 use crate::fate::Fate;
 use crate::fate_counters::FateCounters;
@@ -32,8 +34,8 @@ pub struct ElementState {
     outputs: u32,
     /// Whether each output fills batches of its own, so that a batch can be scattered over all of them at once.
     scatters: bool,
-    /// Whether it has counted packets by fate, or by the reason for which it dropped them.
-    has_counts: Cell<bool>,
+    /// Whether it is in `counting`.
+    counts: Cell<bool>,
     /// The element's index.
     pub index: usize,
     details: Box<ElementDetails>,
@@ -62,17 +64,20 @@ pub struct ElementDetails {
     pub thread: Cell<usize>,
     config: RefCell<String>,
     recordings: Cell<u32>,
+    /// The elements of the router that count packets.
+    counting: Rc<CountingElements>,
 }
 
 impl ElementState {
     /// An element with a configuration text, two port counts, and the first connection and the order groups of its
-    /// outputs, and where these gather packets. `seed` is that of the router.
+    /// outputs, and where these gather packets. `seed` and `counting` are those of the router.
     pub fn new(
         index: usize,
         (name, class, config): (&str, &'static ClassInfo, &str),
         ports: (usize, usize),
         (first_connection, groups, gatherings): (usize, Vec<u16>, Vec<Option<Gathering>>),
         seed: u64,
+        counting: &Rc<CountingElements>,
     ) -> ElementState {
         let details = ElementDetails {
             class,
@@ -86,6 +91,7 @@ impl ElementState {
             thread: Cell::new(0),
             config: RefCell::new(config.to_string()),
             recordings: Cell::new(0),
+            counting: counting.clone(),
         };
         let group = |port: usize| groups.get(port).copied().unwrap_or(0);
         let gathers_apart = |port: usize| {
@@ -99,7 +105,7 @@ impl ElementState {
                 .all(|port| !gathers_apart(port) && (0..port).all(|other| group(other) != group(port)));
         ElementState {
             scatters,
-            has_counts: Cell::new(false),
+            counts: Cell::new(false),
             groups: groups.into(),
             gatherings: gatherings.into(),
             first_connection: first_connection as u32,
@@ -141,21 +147,22 @@ impl ElementState {
     /// Counts packets that the element dropped, under a reason.
     #[inline]
     pub fn count_drops(&self, reason: Reason, count: u64) {
-        self.has_counts.set(true);
+        self.note_counts();
         self.drops.add(self.class, reason, count);
     }
 
     /// Counts packets under a fate.
     #[inline]
     pub fn count_fate(&self, fate: Fate, count: u64) {
-        self.has_counts.set(true);
+        self.note_counts();
         self.fates.add(self.class, fate, count);
     }
 
-    /// Whether it may have counted packets by fate or reason. It takes less time to ask than to read the counters.
     #[inline]
-    pub fn has_counts(&self) -> bool {
-        self.has_counts.get()
+    fn note_counts(&self) {
+        if !self.counts.replace(true) {
+            self.counting.add(self.index);
+        }
     }
 
     /// The number of connected outputs.

@@ -22,6 +22,7 @@ mod class_info;
 mod clock;
 mod context;
 mod contract;
+mod counting;
 mod deferred;
 mod driver;
 mod drops;
@@ -59,6 +60,7 @@ pub use class_info::{
 pub use clock::Clock;
 pub use context::Context;
 pub use contract::{DynElement, Element, LongWork};
+pub use counting::CountingElements;
 pub use deferred::{Deferred, DeferredWrite};
 pub use driver::Driver;
 pub use drops::{DropCounters, UserReasons};

@@ -50,21 +50,24 @@ impl RouterState {
         }
     }
 
+    /// The elements that have counted packets.
+    fn counting_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.counting.iter().filter_map(|index| self.nodes.get(index))
+    }
+
     pub(crate) fn account(&self) -> Account {
         let mut account = self.past.clone();
         let mut all = Waiting::default();
-        for (index, node) in self.nodes.iter().enumerate() {
-            if node.element.has_counts() {
-                account.fates.add(&node.element.fates.counts());
-                node.element
-                    .drops
-                    .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
-            }
-            if self.hooks.may_have_packets(index) {
-                let waiting = self.waiting_at(node).unwrap_or_default();
-                all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
-                account.templates += waiting.templates;
-            }
+        for node in self.counting_nodes() {
+            account.fates.add(&node.element.fates.counts());
+            node.element
+                .drops
+                .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
+        }
+        for node in self.hooks.holders.iter().filter_map(|holder| self.nodes.get(*holder)) {
+            let waiting = self.waiting_at(node).unwrap_or_default();
+            all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
+            account.templates += waiting.templates;
         }
         account.waiting = all.packets;
         account.oldest = self.age(all.oldest);
@@ -182,7 +185,7 @@ impl Router {
     /// Adds the router's books, hot swaps included, as numbers.
     pub fn add_totals(&self, totals: &mut Totals) {
         totals.add(&self.state.past_totals);
-        for node in self.state.nodes.iter().filter(|node| node.element.has_counts()) {
+        for node in self.state.counting_nodes() {
             totals.fates.add(&node.element.fates.counts());
             node.element.drops.for_each(|reason, packets| totals.add_lost(reason, packets));
         }

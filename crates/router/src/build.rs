@@ -10,8 +10,8 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
-    Arguments, Clock, DynElement, ElementState, Gathering, HandlerError, Message, Resources, Resting, Setup,
-    SetupError, SetupRemark, ShardMode, value_hint,
+    Arguments, Clock, CountingElements, DynElement, ElementState, Gathering, HandlerError, Message,
+    Resources, Resting, Setup, SetupError, SetupRemark, ShardMode, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -73,8 +73,8 @@ impl RouterState {
         environment.prepare();
         let before = parts.before.clone();
         let mut state = RouterState::assemble(graph, parts, hookup).await;
-        if let Some(names) = before {
-            let found = Predecessors::find(&state.nodes, &state.order, names).await;
+        if let Some(before) = before {
+            let found = Predecessors::find(&state.nodes, &state.hooks, &state.order, before).await;
             state.predecessors = RefCell::new(Some(found));
         }
         state.configure(&mut problems, in_steps).await;
@@ -104,7 +104,8 @@ impl RouterState {
         let paces = pace::find(&hookup).await;
         let relays = Relays::find(&hookup).await;
         let Hookup { classes, inputs, outputs } = hookup;
-        let hooks = Hooks::of(&classes).await;
+        let hooks = Rc::new(Hooks::of(&classes).await);
+        let counting = Rc::new(CountingElements::none(classes.len()));
         let mut nodes = Vec::with_capacity(classes.len());
         let mut connections = Vec::new();
         let count: usize = outputs.iter().map(Vec::len).sum();
@@ -144,8 +145,8 @@ impl RouterState {
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
-                inputs: inputs.into_iter().map(Port::new).collect(),
-                outputs: outputs.into_iter().map(Port::new).collect(),
+                inputs: make_ports(inputs).await,
+                outputs: make_ports(outputs).await,
                 // Both signals start active: packets and room are assumed until an element reports otherwise.
                 empty: Notifier::active(),
                 full: Notifier::active(),
@@ -159,6 +160,7 @@ impl RouterState {
                     counts,
                     (first_connection, groups, gatherings),
                     seed,
+                    &counting,
                 ),
                 details: Box::new(details),
             });
@@ -185,6 +187,7 @@ impl RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
             resources,
             nodes,
+            counting,
             hooks,
             connections,
             graph,
@@ -427,6 +430,16 @@ impl RouterState {
             None => Err(HandlerError::Busy(node.element.name.clone())),
         }
     }
+}
+
+/// Makes the inputs or outputs of an element.
+async fn make_ports(links: Vec<PortLinks>) -> Vec<Port> {
+    let mut ports = Vec::with_capacity(links.len());
+    for (done, links) in links.into_iter().enumerate() {
+        pause_every(CONNECTIONS_A_STEP, done).await;
+        ports.push(Port::new(links));
+    }
+    ports
 }
 
 /// Creates an element whose creation takes many steps, until it is given up.

@@ -25,10 +25,14 @@ pub(crate) struct Hooks {
     /// The number of the class of each element.
     numbers: Vec<u16>,
     classes: Vec<ClassHooks>,
+    /// The elements that may have packets, also those of which they make copies.
+    pub(crate) holders: Vec<usize>,
 }
 
 struct ClassHooks {
     info: &'static ClassInfo,
+    /// Whether its elements may have packets.
+    holds: bool,
     /// Whether the class is known to have no method of its own, for each [`Hook`].
     needless: [Cell<bool>; 3],
 }
@@ -37,14 +41,19 @@ impl Hooks {
     /// The hooks of elements of these classes, in steps.
     pub(crate) async fn of(elements: &[&'static Class]) -> Hooks {
         let mut known = BTreeMap::new();
-        let mut hooks = Hooks { numbers: Vec::with_capacity(elements.len()), classes: Vec::new() };
+        let numbers = Vec::with_capacity(elements.len());
+        let mut hooks = Hooks { numbers, classes: Vec::new(), holders: Vec::new() };
         for (done, class) in elements.iter().enumerate() {
             pause_every(ELEMENTS_A_STEP, done).await;
             let number = *known.entry(class.info.name).or_insert_with(|| {
-                hooks.classes.push(ClassHooks { info: class.info, needless: Default::default() });
+                let holds = class.info.fates.iter().any(|fate| matches!(fate, Fate::Waiting | Fate::Made));
+                hooks.classes.push(ClassHooks { info: class.info, holds, needless: Default::default() });
                 hooks.classes.len() - 1
             });
             hooks.numbers.push(number as u16);
+            if hooks.may_have_packets(done) {
+                hooks.holders.push(done);
+            }
         }
         hooks
     }
@@ -72,7 +81,6 @@ impl Hooks {
 
     /// Whether an element may have packets, also those of which it makes copies.
     pub(crate) fn may_have_packets(&self, element: usize) -> bool {
-        let holds = |fate: &Fate| matches!(fate, Fate::Waiting | Fate::Made);
-        self.class(element).is_some_and(|class| class.info.fates.iter().any(holds))
+        self.class(element).is_some_and(|class| class.holds)
     }
 }

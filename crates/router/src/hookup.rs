@@ -118,16 +118,22 @@ async fn resolve(
     let mut hookup = Hookup { classes, inputs: Vec::new(), outputs: Vec::new() };
     for (index, (pair, count)) in processing.iter().zip(counts).enumerate() {
         pause_every(ELEMENTS_A_STEP, index).await;
-        let ends = |side: &[PortMode], count: usize| {
-            let end = |port| PortLinks { push: side.get(port) != Some(&PortMode::Pull), peers: Vec::new() };
-            (0..count).map(end).collect::<Vec<_>>()
-        };
-        hookup.inputs.push(ends(&pair.0, count.0));
-        hookup.outputs.push(ends(&pair.1, count.1));
+        hookup.inputs.push(ends(&pair.0, count.0).await);
+        hookup.outputs.push(ends(&pair.1, count.1).await);
     }
     free_many(processing, ELEMENTS_A_STEP).await;
     connect(graph, &mut hookup).await;
     hookup
+}
+
+/// So many ports of a side, without connections.
+async fn ends(side: &[PortMode], count: usize) -> Vec<PortLinks> {
+    let mut ends = Vec::with_capacity(count);
+    for port in 0..count {
+        pause_every(CONNECTIONS_A_STEP, port).await;
+        ends.push(PortLinks { push: side.get(port) != Some(&PortMode::Pull), peers: Vec::new() });
+    }
+    ends
 }
 
 async fn count_ports(

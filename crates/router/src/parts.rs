@@ -1,13 +1,12 @@
 //! What a router is made with.
 
-use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
-use alloc::string::String;
 
 use element::Environment;
 use packet::Pool;
 
 use crate::options::Options;
+use crate::predecessors::ElementsBefore;
 use crate::registry::Registry;
 
 /// What a router is made with, besides its graph.
@@ -16,6 +15,6 @@ pub(crate) struct Parts {
     pub(crate) environment: Rc<dyn Environment>,
     pub(crate) options: Options,
     pub(crate) pool: Option<Pool>,
-    /// The names of the elements of the configuration that it replaces.
-    pub(crate) before: Option<Rc<BTreeMap<String, usize>>>,
+    /// The elements of the configuration that it replaces.
+    pub(crate) before: Option<ElementsBefore>,
 }

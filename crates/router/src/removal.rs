@@ -19,10 +19,8 @@ impl RouterState {
     /// room then, and closes what a configuration that was to replace it has opened. Returns the steps in which the rest is
     /// freed, if it is not small.
     pub(crate) fn end(mut self: Box<Self>) -> Option<Steps<()>> {
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            if self.hooks.may_have_packets(index) {
-                drop(node.object.get_mut().take_if(|object| holds_packets(object.as_ref())));
-            }
+        for node in self.hooks.holders.iter().filter_map(|holder| self.nodes.get(*holder)) {
+            drop(node.object.borrow_mut().take_if(|object| holds_packets(object.as_ref())));
         }
         if let Some(successor) = self.successor.get_mut() {
             successor.close(&successor.order);
@@ -64,7 +62,7 @@ impl RouterState {
         free_graph(graph).await;
         free_names(by_name).await;
         if let Some(predecessors) = predecessors.into_inner() {
-            free_names(predecessors.names).await;
+            free_names(predecessors.before.names).await;
         }
         // Configurations that were to replace this one, when another did.
         if let Some(successor) = successor.into_inner() {

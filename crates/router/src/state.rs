@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph};
-use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
+use element::{
+    Context, CountingElements, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime,
+};
 use packet::BatchTrace;
 
 use crate::account::{Account, Totals};
@@ -29,7 +31,9 @@ use crate::timers::Timers;
 /// The state of a running router.
 pub(crate) struct RouterState {
     pub(crate) nodes: Vec<Node>,
-    pub(crate) hooks: Hooks,
+    pub(crate) counting: Rc<CountingElements>,
+    /// The configuration that replaces this one looks at them, while it is prepared.
+    pub(crate) hooks: Rc<Hooks>,
     /// Where packets go from the outputs of all elements, in order.
     pub(crate) connections: Vec<Connection>,
     pub(crate) graph: Graph,

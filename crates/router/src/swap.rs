@@ -16,7 +16,7 @@ use crate::diagnostics::error;
 use crate::hooks::Hook;
 use crate::options::Options;
 use crate::parts::Parts;
-use crate::predecessors::Predecessors;
+use crate::predecessors::{ElementsBefore, Predecessor, Predecessors};
 use crate::preparation::{GivenUp, Preparation};
 use crate::removal::{continue_removal, free_graph};
 use crate::router::{Router, clean_up};
@@ -47,8 +47,13 @@ impl RouterState {
             environment: self.resources.environment.clone(),
             options,
             pool: Some(self.resources.pool.clone()),
-            before: Some(self.by_name.clone()),
+            before: Some(self.elements_before()),
         }
+    }
+
+    /// What a successor needs to know of the elements.
+    fn elements_before(&self) -> ElementsBefore {
+        ElementsBefore { names: self.by_name.clone(), hooks: self.hooks.clone() }
     }
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
@@ -96,15 +101,15 @@ impl RouterState {
         self.resources.driver.set_count(old.resources.driver.count().max(1));
         // Others, among the elements of a configuration that is gone, are freed with this one.
         let found = self.predecessors.borrow_mut().take_if(|found| found.are_in(&old.by_name));
-        let found = found
-            .unwrap_or_else(|| complete(Predecessors::find(&self.nodes, &self.order, old.by_name.clone())));
+        let found = found.unwrap_or_else(|| {
+            let before = old.elements_before();
+            complete(Predecessors::find(&self.nodes, &self.hooks, &self.order, before))
+        });
         let mut outputs = self.take_outputs();
-        for (index, before) in found.pairs {
-            let is_same_class = self.hooks.class_name(index) == old.hooks.class_name(before);
+        for Predecessor { element: index, before, is_same_class, has_packets } in found.pairs {
             if is_same_class && !self.hooks.needs(index, Hook::Inherit) {
                 continue;
             }
-            let has_packets = old.hooks.may_have_packets(before);
             let (Some(node), Some(before)) = (self.nodes.get(index), old.nodes.get(before)) else { continue };
             let held = if has_packets { old.packets_waiting_at(before) } else { 0 };
             if let Some(object_before) = before.object.borrow_mut().as_mut() {

@@ -11,6 +11,7 @@ mod io;
 mod latency;
 mod memory;
 mod peers;
+mod plain_process;
 mod rule_writes;
 mod service_boot;
 mod service_death;
@@ -32,7 +33,7 @@ pub use peers::{
     InterfaceDriver, InterfaceRate, PeerDriver, PeerRate, PeerRole, PortRate, interface_rates, ovs_rate,
     port_rates, testpmd_rate,
 };
-pub use rule_writes::{RuleGap, RuleWrites, rule_writes};
+pub use rule_writes::{RuleGap, RuleGaps, RuleWrites, rule_writes};
 pub use state::{State, StateRow, Transaction, state};
 pub use steering::{
     LatencyTimes, Lookup, OwnCores, PAPER_FUNCTIONS, PacketSizes, SteeringRate, SteeringResults,

@@ -1,6 +1,7 @@
-//! How long packets wait while the rules of a firewall in a box, or its whole configuration, are replaced.
+//! How long packets wait while the rules of a firewall, or its whole configuration, are replaced: in a box and in a plain process.
 
 use crate::boxes::feed_port::FeedPort;
+use crate::boxes::plain_process::PlainProcess;
 use crate::boxes::test_bed::TestBed;
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
@@ -8,7 +9,10 @@ use crate::statistics::{median, microseconds, rounded};
 use boundary::{Request, Slots};
 use sandbox::{PortSettings, Settings};
 use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Slots of the box's port.
@@ -17,6 +21,8 @@ const SLOTS: u32 = 1024;
 const MEMORY: usize = 96 << 20;
 /// Bytes of each frame.
 const FRAME: usize = 64;
+/// Packets that the source in a plain process sends in a turn.
+const BURST: u32 = 32;
 /// How long the traffic lasts before and after a change.
 const MARGIN: Duration = Duration::from_millis(20);
 /// Time limit of a change.
@@ -31,8 +37,23 @@ fn firewall(rules: &str) -> String {
     )
 }
 
-/// The longest times without a packet from a box, in microseconds: the median of the runs, and the least, in which the
-/// least else disturbed the box.
+/// The configuration of a plain process: it writes the times at which packets have passed its rules to the standard output.
+fn plain_firewall(rules: &str, control: &Path) -> String {
+    let data = frame().iter().fold(String::new(), |mut data, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(data, "{byte:02x}");
+        data
+    });
+    format!(
+        "InfiniteSource(DATA \\<{data}>, BURST {BURST}) -> Strip(14) -> MarkIPHeader -> f :: IPFilter({rules})
+            -> Unstrip(14) -> SetTimestamp -> ToDump(-, SNAPLEN 1);
+         control :: ControlSocket(UNIX, {}, RETRIES 1);",
+        control.display()
+    )
+}
+
+/// The longest times without a packet, in microseconds: the median of the runs, and the least, in which the least else disturbed
+/// the firewall.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RuleGap {
     /// Without a change, in runs as long as those with one.
@@ -57,6 +78,15 @@ pub struct RuleGap {
 pub struct RuleWrites {
     /// Number of rules.
     pub rules: u32,
+    /// In a box.
+    pub in_box: RuleGaps,
+    /// In a plain process, by its ControlSocket.
+    pub in_process: RuleGaps,
+}
+
+/// How long packets wait during each change.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RuleGaps {
     /// While the handler `rules` is written.
     pub write: RuleGap,
     /// While a configuration with as many other rules is replaced.
@@ -67,31 +97,49 @@ pub struct RuleWrites {
 enum Change<'a> {
     /// The rules are written to the handler of a firewall that has none.
     Write(&'a str),
-    /// The configuration is replaced by this one.
+    /// The configuration is replaced by this one, or in a plain process by that with these rules.
     Swap(&'a str),
 }
 
-/// Sends traffic at full speed through a box, alternately with and without changing its rules.
-pub fn rule_writes(bed: &TestBed, rules: u32, plan: SamplePlan) -> Result<RuleWrites, MeasureError> {
+/// Sends traffic at full speed through a box, and through `program click` in a plain process, alternately with and without changing
+/// the rules.
+pub fn rule_writes(
+    bed: &TestBed,
+    program: &Path,
+    rules: u32,
+    plan: SamplePlan,
+) -> Result<RuleWrites, MeasureError> {
     let (one, other) = (rules_text(rules, 0), rules_text(rules, 1));
-    let write = gap(bed, &firewall("allow all"), &Change::Write(&one), plan)?;
-    let swap = gap(bed, &firewall(&one), &Change::Swap(&firewall(&other)), plan)?;
-    Ok(RuleWrites { rules, write, swap })
+    let in_box = |configuration: &str, change: &Change| {
+        gap(plan, |time| run(bed, configuration, time.is_none().then_some(change), time.unwrap_or_default()))
+    };
+    let in_process =
+        |before: &str, change: &Change| gap(plan, |time| run_plain(bed, program, before, change, time));
+    Ok(RuleWrites {
+        rules,
+        in_box: RuleGaps {
+            write: in_box(&firewall("allow all"), &Change::Write(&one))?,
+            swap: in_box(&firewall(&one), &Change::Swap(&firewall(&other)))?,
+        },
+        in_process: RuleGaps {
+            write: in_process("allow all", &Change::Write(&one))?,
+            swap: in_process(&one, &Change::Swap(&other))?,
+        },
+    })
 }
 
-/// Changes a configuration under traffic.
+/// Repeats runs with a change, and without for as long. `run` returns the longest gap of a run in microseconds, and how long the
+/// change took.
 fn gap(
-    bed: &TestBed,
-    configuration: &str,
-    change: &Change,
     plan: SamplePlan,
+    run: impl Fn(Option<Duration>) -> Result<(f64, Duration), MeasureError>,
 ) -> Result<RuleGap, MeasureError> {
     let (mut without, mut with, mut times) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
-        let (gap, took) = run(bed, configuration, Some(change), Duration::ZERO)?;
+        let (gap, took) = run(None)?;
         with.push(gap);
         times.push(microseconds(took));
-        without.push(run(bed, configuration, None, took)?.0);
+        without.push(run(Some(took))?.0);
     }
     let least = |gaps: &[f64]| gaps.iter().copied().fold(f64::INFINITY, f64::min);
     Ok(RuleGap {
@@ -120,7 +168,7 @@ fn run(
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            std::thread::sleep(MARGIN);
+            sleep(MARGIN);
             let begin = Instant::now();
             let result = match change {
                 Some(Change::Write(value)) => {
@@ -131,12 +179,12 @@ fn run(
                     sandbox.install("", configuration, CHANGE_TIMEOUT).map(drop)
                 }
                 None => {
-                    std::thread::sleep(time);
+                    sleep(time);
                     Ok(())
                 }
             };
             let took = begin.elapsed();
-            std::thread::sleep(MARGIN);
+            sleep(MARGIN);
             over.store(true, Ordering::Relaxed);
             result.map(|()| took)
         });
@@ -144,6 +192,32 @@ fn run(
         let took = writer.join().map_err(|_| MeasureError::Late { what: "the reply to the change" })?;
         Ok((gap?, took?))
     })
+}
+
+/// Runs a plain process with a firewall of the rules `before`, for `time` or during a change, whose text are rules too. Returns
+/// the longest gap between two packets in microseconds, and how long the change took.
+fn run_plain(
+    bed: &TestBed,
+    program: &Path,
+    before: &str,
+    change: &Change,
+    time: Option<Duration>,
+) -> Result<(f64, Duration), MeasureError> {
+    let mut process =
+        bed.on_all_cores(|| PlainProcess::start(program, |control| plain_firewall(before, control)))?;
+    sleep(MARGIN);
+    let begin = Instant::now();
+    match (time, change) {
+        (Some(time), _) => sleep(time),
+        (None, Change::Write(rules)) => process.write("f.rules", rules)?,
+        (None, Change::Swap(rules)) => {
+            let configuration = plain_firewall(rules, &process.control_path());
+            process.write("hotconfig", &configuration)?;
+        }
+    }
+    let took = begin.elapsed();
+    sleep(MARGIN);
+    Ok((microseconds(process.end()?), took))
 }
 
 /// Feeds a port until it is over. Returns the longest time without a packet, in microseconds.

@@ -277,7 +277,7 @@ pub(super) struct DensityArguments {
 #[command(after_help = "Examples: clickbox bench state\n          clickbox bench state --rules 10000")]
 pub(super) struct StateArguments {
     /// Measure instead how long packets wait while this many rules of a firewall are written, and while its configuration
-    /// is replaced, under traffic.
+    /// is replaced, under traffic, in a box and in a plain process.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=50_000))]
     rules: Option<u32>,
     #[command(flatten)]
@@ -339,7 +339,10 @@ impl BoxBenchmark {
             BoxBenchmark::State(arguments) => {
                 let common = &arguments.common;
                 match arguments.rules {
-                    Some(rules) => common.print(&bench::rule_writes(&common.bed()?, rules, common.plan())?),
+                    Some(rules) => {
+                        let program = std::env::current_exe().map_err(BenchError::Program)?;
+                        common.print(&bench::rule_writes(&common.bed()?, &program, rules, common.plan())?);
+                    }
                     None => common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?),
                 }
             }
