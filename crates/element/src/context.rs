@@ -54,6 +54,12 @@ impl<'a> Context<'a> {
         self.resources.is_needless.set(true);
     }
 
+    /// Tells the router, in [`Element::resolve`](crate::Element::resolve), whether it must initialise this element. Packets wait for
+    /// the initialisation of a configuration that replaces another, and not for the resolution of its references.
+    pub fn needs_initialization(&self, is_needed: bool) {
+        self.resources.is_needless.set(!is_needed);
+    }
+
     /// The index of the called element.
     pub fn element(&self) -> usize {
         self.element.index

@@ -54,7 +54,8 @@ pub struct Resources {
     pub remarks: RefCell<Vec<SetupRemark>>,
     /// Whether a source takes several turns, after each of which others would have emptied the queues that it fills.
     pub is_paced: Cell<bool>,
-    /// Whether the call that has just ended is one for which the class of the element has no method of its own.
+    /// Whether the call that has just ended is one for which the class of the element has no method of its own; after the
+    /// resolution of references, whether the element need not be initialised.
     pub is_needless: Cell<bool>,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,

@@ -24,7 +24,9 @@ pub struct Resting(pub Box<dyn DynElement>);
 
 impl DynElement for Resting {
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.0.resolve(cx)
+        let result = self.0.resolve(cx);
+        cx.needs_initialization(true);
+        result
     }
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         cx.set_signal(Direction::Empty, false);

@@ -196,6 +196,7 @@ impl RouterState {
             missed: Cell::new(false),
             by_name: Rc::new(by_name),
             order: elements_in_order,
+            to_initialize: Vec::new(),
             predecessors: RefCell::default(),
             timers: RefCell::default(),
             watched: RefCell::default(),
@@ -224,7 +225,7 @@ impl RouterState {
     /// element are kept together, in configuration order.
     async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: Option<GivenUp>) {
         let mut found = self.create(None, in_steps).await;
-        self.resolve(&mut found).await;
+        self.to_initialize = self.resolve(&mut found).await;
         sorting::sort_by_key(&mut found, |(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
@@ -301,12 +302,17 @@ impl RouterState {
     }
 
     /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
-    /// export of one that was not created, because its result is unknown.
-    async fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
+    /// export of one that was not created, because its result is unknown. Returns the elements that must be initialised.
+    async fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) -> Vec<usize> {
+        let mut to_initialize = Vec::with_capacity(self.order.len());
         for (position, &index) in self.order.iter().enumerate() {
             pause_every(ELEMENTS_A_STEP, position).await;
             self.missed.set(false);
+            self.resources.is_needless.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
+            if !self.resources.is_needless.take() {
+                to_initialize.push(index);
+            }
             let mut problems = Vec::new();
             self.report_remarks("While configuring", &mut problems);
             if let Some(Err(error)) = result
@@ -316,11 +322,12 @@ impl RouterState {
             }
             found.extend(problems.into_iter().map(|problem| (position, problem)));
         }
+        to_initialize
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
         let mut outputs = self.take_outputs();
-        for (done, &index) in self.order.iter().enumerate() {
+        for (done, &index) in self.to_initialize.iter().enumerate() {
             if !self.hooks.needs(index, Hook::Initialize) {
                 continue;
             }
@@ -329,7 +336,7 @@ impl RouterState {
             self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
-                self.close(self.order.get(..=done).unwrap_or_default());
+                self.close(self.to_initialize.get(..=done).unwrap_or_default());
                 return;
             }
             self.run_deferred();

@@ -23,7 +23,7 @@ impl RouterState {
             drop(node.object.borrow_mut().take_if(|object| holds_packets(object.as_ref())));
         }
         if let Some(successor) = self.successor.get_mut() {
-            successor.close(&successor.order);
+            successor.close(&successor.to_initialize);
         }
         let mut removal = Steps::new(self.free_the_rest());
         removal.step().is_none().then_some(removal)

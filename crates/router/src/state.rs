@@ -44,6 +44,8 @@ pub(crate) struct RouterState {
     pub(crate) by_name: Rc<BTreeMap<String, usize>>,
     /// The elements in the order in which they are created and initialised.
     pub(crate) order: Vec<usize>,
+    /// Those of them that may have something to do when they are initialised.
+    pub(crate) to_initialize: Vec<usize>,
     /// Where elements find the state that they take over.
     pub(crate) predecessors: RefCell<Option<Predecessors>>,
     pub(crate) schedule: RefCell<Schedule>,

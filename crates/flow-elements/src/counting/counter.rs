@@ -200,6 +200,11 @@ impl Element for Counter {
         Ok(Counter { count: 0, bytes: 0, batches: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        cx.needs_initialization(self.args.count_call.is_some() || self.args.byte_count_call.is_some());
+        Ok(())
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         Trigger::check(&self.args.count_call, cx)?;
         Trigger::check(&self.args.byte_count_call, cx)

@@ -76,15 +76,14 @@ impl Element for Discard {
         if !self.args.active && cx.inputs() == 1 && !self.pulls {
             return Err(SetupError::new("ACTIVE is meaningless in push context"));
         }
+        cx.needs_initialization(self.pulls);
         Ok(())
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if self.pulls {
-            self.signal = cx.upstream_signal(0);
-            if self.args.active {
-                cx.schedule();
-            }
+        self.signal = cx.upstream_signal(0);
+        if self.args.active {
+            cx.schedule();
         }
         Ok(())
     }

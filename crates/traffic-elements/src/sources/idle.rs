@@ -37,8 +37,9 @@ impl Element for Idle {
         Ok(Idle)
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         cx.set_signal(Direction::Empty, false);
+        cx.needs_initialization(false);
         Ok(())
     }
 
