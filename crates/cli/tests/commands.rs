@@ -54,8 +54,8 @@ fn commands_print_the_expected_output() {
     let brief = "<stdin>: no class Missing, Nothing; Strip: LENGTH: invalid number; 1 other error\n";
     check(&["check", "--brief", "-"], lacking, 1, &[brief]);
     check(&["check", "--brief", "-"], GOOD, 0, &["<stdin>: accepted\n"]);
-    let unknown =
-        "there is no driver dpdk: use af_packet or af_xdp for an interface, or tap for ToHost and FromHost";
+    let unknown = "there is no driver dpdk: use af_packet or af_xdp for an interface, tap for ToHost and FromHost, or pcap \
+                   for captures";
     check(&["run", "--device", "0=dpdk:eth0", "-"], GOOD, 2, &[unknown]);
     check(
         &["check", "--device", "eth0", "-"],

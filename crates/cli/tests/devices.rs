@@ -1,5 +1,5 @@
-//! Kernel interfaces and tunnels, in a network namespace of the test. Needs root, `unshare` and `ip`; prints a note and
-//! skips without them.
+//! Kernel interfaces and tunnels, in a network namespace of the test, which needs root, `unshare` and `ip`, and else prints a note
+//! and skips; and captures in their place.
 
 use std::process::{Command, Stdio};
 use test_support::{Capability, require, skip};
@@ -383,4 +383,73 @@ fn a_switch_between_interfaces_is_measured() {
         }
         assert!(row["ovs_mpps"].is_null() && row["best_ovs_mpps"].is_null(), "{report}");
     }
+}
+
+/// Runs a configuration whose devices are captures; returns whether it succeeded, the values of handlers, and messages.
+fn run_on_captures(devices: &[String], config: &str, handlers: &[&str]) -> (bool, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));
+    command.args(["run", "--quiet", "-e", config]).stdin(Stdio::null());
+    command.args(devices.iter().flat_map(|device| ["--device", device]));
+    command.args(handlers.iter().flat_map(|handler| ["--handler", handler]));
+    let output = command.output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn captures_stand_for_devices() {
+    let mix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+    let folder = std::env::temp_dir().join(format!("clickbox-captures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let [out, queued, host, packets] = ["out.pcap.gz", "queued.pcap", "host.pcap", "packets.pcap"].map(file);
+    // A port of DPDK, a queue before an interface, and the host.
+    let config = "from :: FromDPDKDevice(0) -> c :: Counter -> t :: Tee(3) -> to :: ToDPDKDevice(0);
+        t[1] -> Queue(3000) -> q :: ToDevice(eth1);
+        t[2] -> h :: ToHost;
+        FromHost(other) -> n :: Counter -> Discard;";
+    let devices =
+        [format!("0=pcap:{mix},{out}"), format!("eth1=pcap:,{queued}"), format!("other=pcap:{mix},{host}")];
+    let handlers = ["from.count", "c.byte_count", "to.fates", "q.fates", "h.fates", "n.count"];
+    let expected = "c.byte_count = 1438144\nfrom.count = 2500\nh.fates = delivered 2498\nlost too_short 2\nn.count = 2500\n\
+                    q.fates = delivered 2500\nto.fates = delivered 2500\n";
+    let (succeeded, values, messages) = run_on_captures(&devices, config, &handlers);
+    assert_eq!((succeeded, values.as_str()), (true, expected), "{messages}");
+    // What was written is read again.
+    let config = "FromNetmapDevice(netmap:x) -> c :: Counter -> Discard";
+    for (path, count, bytes) in
+        [(&out, 2500, 1_438_144), (&queued, 2500, 1_438_144), (&host, 2498, 1_438_120)]
+    {
+        let device = [format!("netmap:x=pcap:{path}")];
+        let (_, values, messages) = run_on_captures(&device, config, &["c.count", "c.byte_count"]);
+        assert_eq!(values, format!("c.byte_count = {bytes}\nc.count = {count}\n"), "{messages}");
+    }
+    // IP packets, of a tunnel.
+    let config = format!(
+        "FromDump({mix}) -> CheckIPHeader(14) -> Strip(14) -> t :: KernelTun(10.0.0.1/8, DEVNAME tun) -> Discard"
+    );
+    let (succeeded, values, messages) =
+        run_on_captures(&[format!("tun=pcap:,{packets}")], &config, &["t.fates"]);
+    assert!(succeeded && values.starts_with("t.fates = delivered "), "{values} {messages}");
+    let written = values.trim_end().rsplit(' ').next().expect("a number").to_string();
+    let config = "Idle -> t :: KernelTun(10.0.0.1/8, DEVNAME tun) -> c :: CheckIPHeader -> Discard";
+    let device = [format!("tun=pcap:{packets}")];
+    let (_, values, messages) = run_on_captures(&device, config, &["c.drops", "t.packets"]);
+    assert_eq!(values, format!("c.drops = 0\nt.packets = {written}\n"), "{messages}");
+    // Problems name the file, or say what to write.
+    let receiver = "FromDPDKDevice(0) -> Discard";
+    for (device, config, problem) in [
+        (
+            format!("0=pcap:{packets}"),
+            receiver,
+            "the capture has IP packets, and the element needs Ethernet frames",
+        ),
+        ("0=pcap:/nowhere".into(), receiver, "/nowhere: No such file or directory"),
+        ("0=pcap:/dev/null".into(), receiver, "/dev/null: not a capture"),
+        ("0=pcap:in.pcap".into(), "Idle -> ToDPDKDevice(0)", "use --device 0=pcap:in.pcap,OUT.pcap"),
+    ] {
+        let (succeeded, _, messages) = run_on_captures(&[device], config, &[]);
+        assert!(!succeeded && messages.contains(problem), "{problem:?} is not in: {messages}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -268,6 +268,10 @@ pub trait Device {
     fn coalesces(&self) -> bool {
         false
     }
+    /// Whether nothing will be received any more.
+    fn has_ended(&self) -> bool {
+        false
+    }
     /// How many packets are worth sending in one call.
     fn burst(&self) -> usize {
         1

@@ -74,7 +74,8 @@ pub(crate) struct Arguments {
     /// Search the directories of PATH for libraries.
     #[arg(short = 'C', long, value_name = "PATH")]
     clickpath: Option<String>,
-    /// Use an interface for a device name of the configuration, such as 0=af_packet:eth0. May be repeated.
+    /// Use an interface for a device name of the configuration, such as 0=af_packet:eth0, or captures, such as
+    /// 0=pcap:in.pcap,out.pcap. May be repeated.
     #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
     device: Vec<Binding>,
     /// Print this help.

@@ -51,7 +51,8 @@ pub(crate) struct Arguments {
     ///
     /// DRIVER is af_packet for an interface of this host, or af_xdp for XDP sockets, which take its packets from the host. For
     /// ToHost and FromHost it is tap: `host=tap:tap0` is the interface of a ToHost without a name, and `sniffers=tap:tap1` that
-    /// of ToHostSniffers.
+    /// of ToHostSniffers. With pcap, `0=pcap:in.pcap,out.pcap` receives the packets of the first capture, and writes those that
+    /// are sent to the second.
     #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
     device: Vec<Binding>,
     /// Print the summary as JSON.

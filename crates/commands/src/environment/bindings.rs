@@ -1,4 +1,5 @@
-//! The table that binds device names of a configuration to interfaces of this host: `--device 0=af_packet:eth0`.
+//! The table that binds device names of a configuration to interfaces of this host, or to captures:
+//! `--device 0=af_packet:eth0`, `--device 1=pcap:in.pcap,out.pcap`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ pub(crate) enum Driver {
     AfPacket,
     AfXdp,
     Tap,
+    Pcap,
 }
 
 /// A device name of a configuration, and the interface that it stands for.
@@ -19,7 +21,15 @@ pub(crate) enum Driver {
 pub(crate) struct Binding {
     name: String,
     driver: Driver,
+    /// With the driver pcap, the files.
     interface: String,
+}
+
+/// The files of a device with the driver pcap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CapturePaths {
+    pub(super) read: Option<String>,
+    pub(super) write: Option<String>,
 }
 
 /// Why a binding is rejected.
@@ -35,12 +45,14 @@ impl fmt::Display for BindingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BindingError::Form => f.write_str(
-                "expected NAME=DRIVER:INTERFACE, for example 0=af_packet:eth0, or host=tap:tap0 for ToHost",
+                "expected NAME=DRIVER:INTERFACE, for example 0=af_packet:eth0, host=tap:tap0 for ToHost, or \
+                 0=pcap:in.pcap,out.pcap",
             ),
             BindingError::Driver(driver) => {
                 write!(
                     f,
-                    "there is no driver {driver}: use af_packet or af_xdp for an interface, or tap for ToHost and FromHost"
+                    "there is no driver {driver}: use af_packet or af_xdp for an interface, tap for ToHost and FromHost, \
+                     or pcap for captures"
                 )
             }
         }
@@ -62,6 +74,7 @@ impl FromStr for Binding {
             "af_packet" | "af-packet" => Driver::AfPacket,
             "af_xdp" | "af-xdp" => Driver::AfXdp,
             "tap" => Driver::Tap,
+            "pcap" => Driver::Pcap,
             other => return Err(BindingError::Driver(other.into())),
         };
         Ok(Binding { name: name.into(), driver, interface: interface.into() })
@@ -86,8 +99,16 @@ fn find(name: &str) -> Option<&'static Binding> {
 /// number wherever an address may be left out, such as the output of a route.
 pub(super) fn interface(name: &str) -> &str {
     find(name)
-        .filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|binding| binding.driver != Driver::Pcap && !name.bytes().all(|byte| byte.is_ascii_digit()))
         .map_or(name, |binding| &binding.interface)
+}
+
+/// The captures of a device of a configuration, if it is bound to some.
+pub(super) fn captures(name: &str) -> Option<CapturePaths> {
+    let files = &find(name).filter(|binding| binding.driver == Driver::Pcap)?.interface;
+    let (read, write) = files.split_once(',').unwrap_or((files, ""));
+    let path = |path: &str| (!path.is_empty()).then(|| path.to_string());
+    Some(CapturePaths { read: path(read), write: path(write) })
 }
 
 /// The interface to open for a device of a configuration, and whether through XDP sockets. The table decides that, and where

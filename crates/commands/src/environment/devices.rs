@@ -6,15 +6,17 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use capture::LinkType;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::socket_filter::FilterInstruction;
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
 use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
 
 use super::bindings;
+use super::captures::{CaptureFiles, CaptureUse};
 use super::descriptors::Descriptors;
 use super::device_parts::{BURST, HEADROOM, device_error};
-use super::files::io_error;
+use super::files::{ReadProgress, io_error};
 use super::filter::KernelFilter;
 use super::xdp::XdpInterfaces;
 
@@ -23,13 +25,29 @@ const MAX_TUNNEL_PACKET: usize = 65_535;
 /// Receive buffer of an interface in bytes: about 3,700 frames at the default SNAPLEN.
 const RECEIVE_BUFFER: usize = 1 << 23;
 
+/// What the devices of an environment share.
+#[derive(Default)]
+pub(super) struct Devices {
+    pub(super) xdp: XdpInterfaces,
+    captures: CaptureFiles,
+}
+
 /// Opens a device. Of an interface, several shards receive only what their filter accepts.
 pub(super) fn open(
     request: &DeviceRequest,
     descriptors: &Descriptors,
-    xdp: &XdpInterfaces,
+    Devices { xdp, captures }: &Devices,
     filter: Option<Vec<FilterInstruction>>,
+    progress: &ReadProgress,
 ) -> Result<Box<dyn Device>, IoError> {
+    if let Some((name, usage)) = capture_use(request)
+        && let Some(files) = bindings::captures(name)
+    {
+        if filter.is_some() {
+            return Err(IoError::Unsupported("the driver pcap with several shards"));
+        }
+        return captures.open(name, &files, usage, descriptors, progress);
+    }
     match request {
         DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive, xdp: method } => {
             let (interface, by_xdp) = bindings::open(name, *method)?;
@@ -79,6 +97,21 @@ pub(super) fn open(
                 RawSocket::open(*protocol, *port).map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
             Ok(SinglePacketDevice::boxed(descriptors, socket, "", *snap, None))
         }
+    }
+}
+
+/// The name of a device that can stand for captures, and what is done with it.
+fn capture_use(request: &DeviceRequest) -> Option<(&str, CaptureUse)> {
+    match request {
+        DeviceRequest::Interface { name, snap, receive, .. } => {
+            let (receives, sends) = (*receive, !*receive);
+            Some((name, CaptureUse { link: LinkType::ETHERNET, receives, sends, snap: *snap }))
+        }
+        DeviceRequest::Tunnel { ethernet, name, .. } => {
+            let link = if *ethernet { LinkType::ETHERNET } else { LinkType::RAW };
+            Some((name, CaptureUse { link, receives: true, sends: true, snap: MAX_TUNNEL_PACKET }))
+        }
+        DeviceRequest::Steered { .. } | DeviceRequest::Raw { .. } => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The environment of a plain process: clock, files, sockets, devices of this host.
 
 mod bindings;
+mod captures;
 mod datagrams;
 mod descriptors;
 mod device_parts;

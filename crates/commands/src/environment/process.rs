@@ -14,10 +14,10 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
+use super::devices::{self, Devices};
 use super::replay::{MemoryCapture, Replay};
 use super::shard::{ShardLink, ShardSupport};
-use super::xdp::XdpInterfaces;
-use super::{bindings, devices, files, host, open_socket, sockets};
+use super::{bindings, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// The signals that stop a run.
@@ -26,7 +26,7 @@ const STOP_SIGNALS: [i32; 2] = [signal_hook::consts::SIGINT, signal_hook::consts
 /// This host, as an unprivileged process sees it.
 pub(crate) struct ProcessEnvironment {
     descriptors: Descriptors,
-    xdp: XdpInterfaces,
+    devices: Devices,
     signals: sockets::Signals,
     progress: files::ReadProgress,
     capture: Option<MemoryCapture>,
@@ -51,7 +51,7 @@ impl ProcessEnvironment {
         }
         ProcessEnvironment {
             descriptors: Descriptors::default(),
-            xdp: XdpInterfaces::default(),
+            devices: Devices::default(),
             signals: sockets::Signals::default(),
             progress: files::ReadProgress::default(),
             capture: None,
@@ -115,7 +115,7 @@ impl Environment for ProcessEnvironment {
     }
 
     fn prepare(&self) {
-        self.xdp.prepare();
+        self.devices.xdp.prepare();
     }
 
     fn console(&self, text: &str) {
@@ -153,7 +153,7 @@ impl Environment for ProcessEnvironment {
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
         let filter = self.shard.as_ref().and_then(ShardSupport::filter);
-        devices::open(request, &self.descriptors, &self.xdp, filter)
+        devices::open(request, &self.descriptors, &self.devices, filter, &self.progress)
     }
 
     fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {

@@ -173,7 +173,10 @@ impl Element for FromDevice {
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         let most = cx.batch_limit();
         let count = self.receive(cx, most);
-        if (1..most).contains(&count) && self.device.as_ref().is_some_and(|device| device.coalesces()) {
+        let Some(device) = &self.device else { return };
+        if device.has_ended() {
+            cx.watch(descriptor, false, false);
+        } else if (1..most).contains(&count) && device.coalesces() {
             // More packets may arrive; they are fetched together.
             cx.watch(descriptor, false, false);
             cx.set_timer_after(POLL_TIMER, POLL_INTERVAL);

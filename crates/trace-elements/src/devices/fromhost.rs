@@ -131,7 +131,7 @@ impl Element for FromHost {
             cx.send(0, packet);
         }
         cx.recycle(batch);
-        if !self.signal.is_active() {
+        if !self.signal.is_active() || shared.device.borrow().has_ended() {
             cx.watch(descriptor, false, false);
         }
     }

@@ -148,12 +148,15 @@ impl<A: TunnelArguments + 'static> Element for TunnelDevice<A> {
         Ok(())
     }
 
-    fn ready(&mut self, cx: &mut Context, _: Descriptor) {
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         self.calls += 1;
         let Some(device) = &mut self.device else { return };
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = device.receive(cx.pool(), most, &mut batch);
         let name = device.name();
+        if device.has_ended() {
+            cx.watch(descriptor, false, false);
+        }
         if result.is_err() && !self.args.ignore_queue_overflows {
             self.last_error = None;
         }
