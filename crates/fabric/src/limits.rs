@@ -156,6 +156,11 @@ pub(crate) const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections at the socket of a service that have not registered.
 pub(crate) const MAX_UNREGISTERED: usize = 32;
 
+/// Connections that the socket of a service accepts at once, and the time until it accepts one more. A function that joins and leaves
+/// again and again would have the switch changed each time, and hide all other events.
+pub(crate) const MAX_JOINS: u32 = 256;
+pub(crate) const JOIN_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Messages of one function between two looks. Further ones are dropped and counted: they must not keep the others waiting.
 pub(crate) const MAX_FUNCTION_MESSAGES: u32 = 1024;
 

@@ -714,6 +714,14 @@ fn a_service_that_changes_lets_its_functions_go() {
 }
 
 /// No more functions join than the service has places.
+/// Each time the switch is changed, and everybody learns of it.
+#[test]
+fn a_function_that_joins_again_and_again_is_slowed_down() {
+    let (bed, begin) = (TestBed::new("again", 1, "in=0", &[]), Instant::now());
+    (0..300).for_each(|_| drop(bed.socket.connect().register(TOKEN, 64).unwrap()));
+    assert!(begin.elapsed() > Duration::from_secs(2), "256 at once, and 20 a second: {:?}", begin.elapsed());
+}
+
 #[test]
 fn a_service_has_a_number_of_places() {
     with_threads(|threads| {

@@ -14,7 +14,7 @@ use api::{
 };
 use flow_table::Match;
 use protocol::fabric::{FieldMatch, FlowDefinition, orders};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The flow as numbers, for the fabric.
 fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError> {
@@ -210,14 +210,16 @@ impl Supervisor {
         let switch = &stored.definition.name;
         // If the fabric has ended, the next one gets them.
         let Ok(known) = self.flows(switch) else { return };
-        let is_known = |wanted: &StoredFlow| {
-            known.iter().any(|found| found.id == wanted.id && found.flow == wanted.flow)
-        };
-        for found in known.iter().filter(|found| !found.flow.is_temporary()) {
-            if !stored.flows.list.iter().any(|wanted| wanted.id == found.id && wanted.flow == found.flow) {
-                let _ = self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: found.id });
+        // There may be thousands.
+        let wanted: BTreeMap<u64, &AddFlow> =
+            stored.flows.list.iter().map(|wanted| (wanted.id, &wanted.flow)).collect();
+        let found: BTreeMap<u64, &AddFlow> = known.iter().map(|found| (found.id, &found.flow)).collect();
+        for (id, flow) in found.iter().filter(|(_, flow)| !flow.is_temporary()) {
+            if wanted.get(id) != Some(flow) {
+                let _ = self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: *id });
             }
         }
+        let is_known = |wanted: &StoredFlow| found.get(&wanted.id) == Some(&&wanted.flow);
         for wanted in stored.flows.list.iter().filter(|wanted| !is_known(wanted)) {
             if let Err(failure) = self.order_flow(switch, wanted) {
                 let message = format!(

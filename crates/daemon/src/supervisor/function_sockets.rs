@@ -11,7 +11,7 @@ use protocol::function::TOKEN_BYTES;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -63,6 +63,14 @@ impl FunctionSockets {
         let token = token(&own).map_err(failed(&own))?;
         let path = own.join("socket");
         Ok((listener(&path).map_err(failed(&path))?, token))
+    }
+
+    /// Removes the sockets and tokens of services other than these: an earlier daemon ended while it made them.
+    pub(super) fn retain(&self, wanted: &BTreeSet<ServiceName>) {
+        let Some(folder) = &self.folder else { return };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<ServiceName>().ok());
+        names.filter(|name| !wanted.contains(name)).for_each(|name| self.remove(&name));
     }
 
     /// Removes the socket of a service, its token, and the folder if it has nothing else.
@@ -150,6 +158,18 @@ mod tests {
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::connect(&client, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         drop(present);
+        // Only what a service has that is gone is removed, and what somebody else has put there stays.
+        let sockets = FunctionSockets::new(Some(folder.clone()));
+        let [kept, gone, mixed] = ["kept", "gone", "mixed"].map(|name| name.parse::<ServiceName>().unwrap());
+        for name in [&kept, &gone, &mixed] {
+            sockets.open(name).unwrap();
+        }
+        fs::write(folder.join("mixed/notes"), "mine").unwrap();
+        sockets.retain(&[kept].into());
+        let is_there = |path: &str| folder.join(path).exists();
+        let found =
+            ["kept/socket", "kept/token", "gone", "mixed/token", "mixed/notes", "token"].map(is_there);
+        assert_eq!(found, [true, true, false, false, true, true]);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -59,6 +59,7 @@ impl Supervisor {
         self.0.boxes().extend(boxes.into_iter().map(load_box).map(named));
         let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         switches.iter().for_each(|stored| self.mark_instances(stored));
+        self.remove_strange_sockets(&switches);
         Ok(())
     }
 

@@ -132,6 +132,7 @@ impl Supervisor {
             }
             chains.extend(reply.into_iter().flat_map(|reply| reply.chains));
         }
+        self.serve_missing_functions();
         self.0.hops().advance(Instant::now(), chains.iter());
         self.0.load_watch().retain(|name| self.find_service(name).is_some());
         scaled.into_iter().for_each(|scaling| self.scale_by_load(scaling));

@@ -31,6 +31,8 @@ pub(crate) struct Attached {
     pub(crate) destinations: Vec<Destination>,
     /// Messages of it that reached no one: the receiver was not there, or did not read.
     pub(crate) lost_messages: u64,
+    /// The counters that it has published since the last look.
+    pub(crate) counters: Option<Vec<(String, u64)>>,
 }
 
 /// What was read from a connection.

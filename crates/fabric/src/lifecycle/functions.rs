@@ -3,8 +3,11 @@
 use super::state::{Fabric, FabricState};
 use crate::error::{OperationError, PortError};
 use crate::functions::{Attached, Connection, Listener, Received, Sending};
-use crate::limits::{FUNCTION_LOOK_INTERVAL, MAX_FUNCTION_MESSAGES, MAX_UNREGISTERED, REGISTER_TIMEOUT};
-use crate::network::{FunctionFault, ServiceKey};
+use crate::limits::{
+    FUNCTION_LOOK_INTERVAL, JOIN_INTERVAL, MAX_FUNCTION_MESSAGES, MAX_JOINS, MAX_UNREGISTERED,
+    REGISTER_TIMEOUT,
+};
+use crate::network::{FunctionFault, Network, ServiceKey};
 use boundary::Slots;
 use model::{Destination, EventKind, escape};
 use protocol::function::{FromFunction, RefusedReason, ToFunction, VERSION, Welcome};
@@ -35,7 +38,7 @@ impl Fabric {
         let mut sockets = self.0.functions.sockets();
         if !sockets.is_served {
             let (state, wake) = (Arc::downgrade(&self.0), self.0.functions.wake.clone());
-            let run = move || Watch { state, wake, connections: BTreeMap::new(), next: 1 }.run();
+            let run = move || Watch::new(state, wake).run();
             let thread = std::thread::Builder::new().name("functions".into()).spawn(run);
             thread.map_err(|error| OperationError::system("start the thread of functions", error))?;
             sockets.is_served = true;
@@ -69,9 +72,37 @@ struct Watch {
     connections: BTreeMap<u64, (ServiceKey, Connection)>,
     /// The number of the next connection.
     next: u64,
+    /// How many connections were accepted for each service lately.
+    joins: BTreeMap<ServiceKey, Joins>,
+}
+
+/// Connections that a service may still accept.
+#[derive(Clone, Copy, Debug)]
+struct Joins {
+    left: u32,
+    /// Since when one more is due.
+    since: Instant,
+}
+
+impl Joins {
+    fn new(now: Instant) -> Self {
+        Self { left: MAX_JOINS, since: now }
+    }
+
+    /// Adds those that are due.
+    fn refill(&mut self, now: Instant) {
+        let due = now.saturating_duration_since(self.since).as_nanos() / JOIN_INTERVAL.as_nanos();
+        let due = u32::try_from(due).unwrap_or(MAX_JOINS);
+        self.left = self.left.saturating_add(due).min(MAX_JOINS);
+        self.since = if self.left == MAX_JOINS { now } else { self.since + JOIN_INTERVAL * due };
+    }
 }
 
 impl Watch {
+    fn new(state: Weak<FabricState>, wake: Arc<EventFd>) -> Self {
+        Self { state, wake, connections: BTreeMap::new(), next: 1, joins: BTreeMap::new() }
+    }
+
     /// Serves until the fabric is gone.
     fn run(mut self) {
         let mut looked = Instant::now();
@@ -79,6 +110,7 @@ impl Watch {
             let Some(state) = self.state.upgrade() else { return };
             let listeners = state.functions.sockets().listeners.clone();
             drop(state);
+            self.refill_joins(&listeners);
             let (is_woken, ready, accepting) = self.wait(&listeners);
             let Some(state) = self.state.upgrade() else { return };
             if state.is_ending() {
@@ -111,15 +143,20 @@ impl Watch {
             0 => PollFlags::empty(),
             _ => PollFlags::IN,
         };
+        let may_join = |key: &ServiceKey| self.joins.get(key).is_some_and(|joins| joins.left > 0);
+        let joinable = |key| if may_join(key) { PollFlags::IN } else { PollFlags::empty() };
         let mut polls = vec![PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
-        polls.extend(listeners.values().map(|there| PollFd::from_borrowed_fd(there.as_fd(), PollFlags::IN)));
+        polls.extend(
+            listeners.iter().map(|(key, there)| PollFd::from_borrowed_fd(there.as_fd(), joinable(key))),
+        );
         let of_connections = self.connections.values();
         polls.extend(
             of_connections.map(|(_, there)| PollFd::from_borrowed_fd(there.as_fd(), readable(there))),
         );
         let interval = Timespec::try_from(FUNCTION_LOOK_INTERVAL).unwrap_or_default();
         // An idle fabric without functions sleeps.
-        let timeout = (!self.connections.is_empty()).then_some(interval);
+        let is_late = !listeners.keys().all(may_join);
+        let timeout = (is_late || !self.connections.is_empty()).then_some(interval);
         if poll(&mut polls, timeout.as_ref()).is_err() {
             return (false, Vec::new(), Vec::new());
         }
@@ -143,9 +180,23 @@ impl Watch {
         }
     }
 
+    /// Lets services accept the connections that are due.
+    fn refill_joins(&mut self, listeners: &BTreeMap<ServiceKey, Arc<Listener>>) {
+        let now = Instant::now();
+        self.joins.retain(|key, _| listeners.contains_key(key));
+        for key in listeners.keys() {
+            match self.joins.get_mut(key) {
+                Some(joins) => joins.refill(now),
+                None => drop(self.joins.insert(key.clone(), Joins::new(now))),
+            }
+        }
+    }
+
     fn accept(&mut self, key: &ServiceKey, listener: &Listener) {
         for _ in 0..MAX_UNREGISTERED {
+            let Some(joins) = self.joins.get_mut(key).filter(|joins| joins.left > 0) else { return };
             let Some(connection) = listener.accept() else { return };
+            joins.left -= 1;
             let unregistered =
                 self.connections.values().filter(|(of, there)| of == key && there.attached.is_none());
             // One that is too many is closed.
@@ -174,10 +225,10 @@ impl Watch {
                     }
                 }
                 (Received::Message(FromFunction::Counters(counters)), Some(_)) => {
-                    let key = key.clone();
-                    // If the fabric ends, so does this thread.
-                    let _ =
-                        fabric.network(move |network| network.set_function_counters(&key, number, counters));
+                    if let Some(attached) = &mut connection.attached {
+                        // The next look stores them: a function may not stop the switch with each message.
+                        attached.counters = Some(counters);
+                    }
                     None
                 }
                 (Received::Message(FromFunction::Message { destination, payload }), Some(_)) => {
@@ -226,7 +277,17 @@ impl Watch {
 
     /// Ends the connections of functions that cannot stay, and of those that did not register.
     fn look(&mut self, fabric: &Fabric, now: Instant) {
-        let Ok(found) = fabric.network(move |network| network.look_at_functions(now)) else { return };
+        let counters = self.connections.iter_mut().filter_map(|(number, (key, connection))| {
+            Some((key.clone(), *number, connection.attached.as_mut()?.counters.take()?))
+        });
+        let counters: Vec<_> = counters.collect();
+        let look = move |network: &mut Network| {
+            for (key, number, counters) in counters {
+                network.set_function_counters(&key, number, counters);
+            }
+            network.look_at_functions(now)
+        };
+        let Ok(found) = fabric.network(look) else { return };
         let mut ends = Vec::new();
         for (number, (_, connection)) in &mut self.connections {
             connection.budget = MAX_FUNCTION_MESSAGES;
@@ -250,9 +311,14 @@ impl Watch {
         if let End::Refused(reason) = end {
             connection.send(&ToFunction::Refused(*reason), &[]);
         }
-        let Some(Attached { instance, lost_messages, .. }) = connection.attached else { return };
+        let Some(Attached { instance, lost_messages, counters, .. }) = connection.attached else { return };
         let of = key.clone();
-        let detached = fabric.network(move |network| network.detach_function(&of, number));
+        let detached = fabric.network(move |network| {
+            if let Some(counters) = counters {
+                network.set_function_counters(&of, number, counters);
+            }
+            network.detach_function(&of, number)
+        });
         let why = match end {
             // With its service its doorbell is closed, whereupon it may leave before it is told why.
             End::Closed if matches!(detached, Ok(None)) => REMOVED.into(),
@@ -317,8 +383,12 @@ fn register(
     };
     let mut descriptors = vec![ends.memory.as_fd(), ends.doorbell.as_fd()];
     descriptors.extend(pool.as_ref().map(|pool| pool.file().as_fd()));
-    connection.attached =
-        Some(Attached { instance: instance.clone(), destinations: service.destinations, lost_messages: 0 });
+    connection.attached = Some(Attached {
+        instance: instance.clone(),
+        destinations: service.destinations,
+        lost_messages: 0,
+        counters: None,
+    });
     // If it is gone already, reading says so.
     connection.send(&ToFunction::Welcome(welcome), &descriptors);
     let process = connection.process().map_or_else(String::new, |process| format!(" (process {process})"));
@@ -330,4 +400,26 @@ fn register(
     let message = format!("a function{process}{memory} joined service {} as {instance}", key.service);
     fabric.0.note(EventKind::FunctionAttached, &key.service, message);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins_become_due_one_after_the_other() {
+        let begin = Instant::now();
+        let mut joins = Joins::new(begin);
+        joins.left = 0;
+        let mut left = |after| {
+            joins.refill(begin + JOIN_INTERVAL * after / 10);
+            joins.left
+        };
+        // No part of an interval is lost, and none counts twice.
+        assert_eq!([9, 10, 19, 20, 20, 29, 35, 41].map(&mut left), [0, 1, 1, 2, 2, 2, 3, 4]);
+        assert_eq!([10 * MAX_JOINS, 20 * MAX_JOINS].map(&mut left), [MAX_JOINS; 2]);
+        joins.left = 0;
+        joins.refill(begin + JOIN_INTERVAL * 2 * MAX_JOINS + JOIN_INTERVAL / 2);
+        assert_eq!(joins.left, 0, "nothing was due while there were enough");
+    }
 }

@@ -42,6 +42,10 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Lists of flows of one box: more than any has, so that a box can't list flows for ever.
 const MAX_LISTS: usize = 1 << 16;
 
+/// The time for all of them. Others wait for their turn meanwhile, and a box may take its time for each answer. A million flows take a
+/// fourth of it.
+const LISTS_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Batches of flows that are found when all others were moved: they began just before.
 const MAX_LAST_BATCHES: usize = 64;
 
@@ -60,6 +64,8 @@ enum HandoverError {
     Busy,
     /// The instance has gone, or other flows of the switch are frozen.
     Frozen,
+    /// The box takes too long to name its flows.
+    Late,
 }
 
 impl fmt::Display for HandoverError {
@@ -75,6 +81,7 @@ impl fmt::Display for HandoverError {
             }
             Self::Busy => f.write_str("packets of these flows wait in it for too long"),
             Self::Frozen => f.write_str("it is no instance of the service any more"),
+            Self::Late => write!(f, "it took more than {} s", LISTS_TIMEOUT.as_secs()),
         }
     }
 }
@@ -161,8 +168,11 @@ impl Fabric {
 
 impl Handover<'_> {
     fn run(&mut self) -> Result<(), HandoverError> {
-        let mut position = FlowPosition::default();
+        let (mut position, begin) = (FlowPosition::default(), Instant::now());
         for _ in 0..MAX_LISTS {
+            if begin.elapsed() > LISTS_TIMEOUT {
+                return Err(HandoverError::Late);
+            }
             let list = self.list(position)?;
             if !list.groups.is_empty() {
                 let given = self.freeze(Some(list.groups.clone()))?;

@@ -19,10 +19,15 @@ impl Fabric {
 
     fn end_silent(&self, Silent { service, name, waiting, flows, time }: Silent) {
         let Ok(managed) = self.0.managed_box(&name) else { return };
-        let is_running = managed.inner().phase == Phase::Running;
+        let (is_running, instance) = {
+            let inner = managed.inner();
+            // One that started later has not stood still for so long: it is another one, perhaps of another box.
+            let is_later = inner.started.is_some_and(|(_, at)| at.elapsed() < time);
+            (inner.phase == Phase::Running && !is_later, inner.instance.clone())
+        };
         let then = match is_running {
             true => "it is ended",
-            // Somebody suspended it, or it ends already.
+            // Somebody suspended it, or it ends already, or it has been replaced.
             false => "it does not run",
         };
         let message = format!(
@@ -32,9 +37,9 @@ impl Fabric {
         );
         managed.note(&message);
         self.0.note(EventKind::InstanceSilent, &name, message);
-        if is_running {
-            // It may have ended meanwhile.
-            let _ = self.kill_box(&name);
+        if let Some(instance) = instance.filter(|_| is_running) {
+            instance.kill();
+            self.ended(vec![(managed, instance)]);
         }
     }
 }
