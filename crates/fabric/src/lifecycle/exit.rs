@@ -9,6 +9,9 @@ use sandbox::Usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long the stop of a box waits for another thread that records its end.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The delay before a box restarts after this many consecutive crashes.
 fn restart_delay(crashes: u32) -> Duration {
     match crashes {
@@ -72,6 +75,16 @@ impl Fabric {
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         let ended = self.disconnect(vec![(managed.clone(), instance.clone())]).pop();
         ended.and_then(|ended| self.record_end(ended))
+    }
+
+    /// Waits until the end of a box is recorded that another thread has noticed, so that all that it left is counted: for a while,
+    /// because the disk may be slow.
+    pub(super) fn wait_until_recorded(&self, managed: &ManagedBox, instance: &Arc<Instance>) {
+        let begin = Instant::now();
+        let is_there = || managed.instance().is_some_and(|there| Arc::ptr_eq(&there, instance));
+        while is_there() && begin.elapsed() < RECORD_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends boxes if they still run, and disconnects them from the network, so that their flows go on elsewhere. Everything else

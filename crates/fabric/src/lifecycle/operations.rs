@@ -215,7 +215,9 @@ impl Fabric {
             } else {
                 instance.discard();
             }
-            self.reap(managed, instance);
+            if self.reap(managed, instance).is_none() {
+                self.wait_until_recorded(managed, instance);
+            }
         }
         let mut inner = managed.inner();
         inner.close();
