@@ -116,6 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn each_command_has_a_summary_of_its_own() {
+        let program = complete(&crate::Arguments::command());
+        let mut summaries = BTreeSet::new();
+        for command in program.get_subcommands() {
+            let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                summaries.insert(summary.clone()),
+                "{}: {summary:?} is that of another command",
+                command.get_name()
+            );
+        }
+    }
+
+    #[test]
     fn every_command_has_an_example_and_prints_json() {
         fn check(command: &Command, path: &str) {
             for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {

@@ -11,9 +11,8 @@ use crate::error::CommandError;
 use crate::online::{self, Connection};
 use crate::output;
 
-/// The commands.
+/// The commands. Their arguments are not deferred: those would bring the description of their type, which these commands share.
 #[derive(Subcommand)]
-#[command(defer = true)]
 pub(crate) enum Command {
     /// Start boxes.
     #[command(after_help = "Example: clickbox start fw")]
