@@ -166,6 +166,11 @@ pub(crate) enum CommandError {
 }
 
 impl CommandError {
+    /// Whether what the command names does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.code() == 4
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {

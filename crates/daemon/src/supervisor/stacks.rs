@@ -205,7 +205,11 @@ impl Supervisor {
             let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
             operation.add(StoreChange::PutStack(stored));
             order.others.iter().for_each(|change| operation.add(change.clone()));
-            let message = format!("stack {name} was applied: {} changes", changes.changes.len());
+            let count = match changes.changes.len() {
+                1 => "1 change".to_string(),
+                count => format!("{count} changes"),
+            };
+            let message = format!("stack {name} was applied: {count}");
             operation.note(EventKind::StackApplied, name, message);
             Ok(changes)
         });

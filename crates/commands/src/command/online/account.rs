@@ -1,5 +1,6 @@
 //! `clickbox account`: shows the accounts of the places through which packets pass.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use api::{AccountPlace, AccountQuery, AccountReport, AccountRow, operation};
@@ -10,13 +11,15 @@ use crate::error::CommandError;
 use crate::number_format::grouped;
 use crate::online::{self, Column, Connection, Table};
 use crate::output;
+use crate::wrap::wrap;
 
 /// Show where packets are, and where they stayed.
 ///
 /// Prints a line for each place through which packets pass: ports, switches, pipes, rings, and boxes. For each place, IN
 /// and MADE together equal OUT, LOST, DISCARDED, DELIVERED, CONSUMED and WAITING. Each number is measured on its own, so
 /// DIFF shows whether that is so: it is 0 at rest, and at most MOVED while packets pass, which is how many passed during
-/// the reading. Numbers in a line with `*` are in part the word of the box itself.
+/// the reading. Numbers in a line with `*` are in part the word of the box itself. Below the table are the reasons of the
+/// losses, with what they mean and what to do.
 ///
 /// With a fabric for each owner, `proxy SWITCH@OWNER` connects the boxes of another owner to a shared switch, by the link
 /// `SWITCH/PORT - SWITCH@OWNER`.
@@ -109,7 +112,7 @@ fn shown(count: u64) -> String {
     }
 }
 
-/// What the table has no room for: the reasons of losses, and the time of the reading.
+/// What the table has no room for: the reasons of losses with their meanings, and the time of the reading.
 fn notes(report: &AccountReport) -> String {
     let mut text = String::new();
     for row in report.places.iter().filter(|row| !row.lost.is_empty()) {
@@ -118,6 +121,13 @@ fn notes(report: &AccountReport) -> String {
         text += &online::line(&format!("lost at {}: {}", row.place, reasons.join(", ")));
         text.push('\n');
     }
+    // Reasons of users' functions, and of a newer daemon, have no description here.
+    let reasons: BTreeSet<&str> =
+        report.places.iter().flat_map(|row| row.lost.keys().map(String::as_str)).collect();
+    for reason in reasons.into_iter().filter_map(reason::Reason::find) {
+        let meaning = format!("{}: {} {}", reason.name(), reason.summary(), reason.remedy());
+        text += &format!("  {}\n", wrap(&meaning, 2));
+    }
     if report.places.iter().any(|row| row.own_word) {
         text += "* in part the word of the box itself\n";
     }
@@ -125,4 +135,35 @@ fn notes(report: &AccountReport) -> String {
         text += "~ in part the last report of a box that has ended\n";
     }
     text + &format!("read in {:.1} ms\n", report.took_ns as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_explained_once() {
+        let row = |name: &str| {
+            let mut row = AccountRow::new(AccountPlace::Switch { switch: name.parse().expect("a name") });
+            row.lost =
+                [("no_instance", 2), ("user:x/y", 1)].map(|(reason, count)| (reason.into(), count)).into();
+            row
+        };
+        let text = notes(&AccountReport {
+            time: api::Time::now(),
+            places: vec![row("lan"), row("wan")],
+            took_ns: 1_000_000,
+        });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            [lines[0], lines[1], lines[lines.len() - 1]],
+            [
+                "lost at switch lan: 2 no_instance, 1 user:x/y",
+                "lost at switch wan: 2 no_instance, 1 user:x/y",
+                "read in 1.0 ms"
+            ]
+        );
+        let explained: Vec<&&str> = lines.iter().filter(|line| line.contains(": The service that")).collect();
+        assert_eq!(explained.len(), 1, "{text}");
+    }
 }

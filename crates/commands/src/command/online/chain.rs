@@ -300,7 +300,8 @@ pub(super) fn show(detail: &ChainDetail, is_json: bool) {
     online::print(&Table { columns: HOPS, rows: hop_rows(detail) }, "the chain has no hops");
     let [forward, reverse] = detail.status.left;
     let mut text = format!("\nleft {}: {}\n", detail.status.chain.to, traffic(&forward));
-    if let (true, Some(from)) = (detail.status.chain.both_ways, &detail.status.chain.from) {
+    if has_reverse(detail) {
+        let from = detail.status.chain.from.as_ref().map_or("in reverse", |port| port.as_str());
         text += &format!("left {from}: {}\n", traffic(&reverse));
     }
     output::text(&text);
@@ -311,13 +312,21 @@ fn traffic(traffic: &HopTraffic) -> String {
     format!("{} packets, {} bytes; {} lost", grouped(packets), grouped(bytes), grouped(lost))
 }
 
+/// Whether packets pass a chain in reverse. Those of flows that a function gave the chain do, whatever its definition says.
+fn has_reverse(detail: &ChainDetail) -> bool {
+    let passed = |[_, reverse]: [HopTraffic; 2]| reverse.packets > 0 || reverse.lost > 0;
+    detail.status.chain.both_ways
+        || detail.status.hops.iter().any(|hop| passed(hop.traffic))
+        || passed(detail.status.left)
+}
+
 /// A row for each hop and direction, in the forward direction first.
 pub(super) fn hop_rows(detail: &ChainDetail) -> Vec<Vec<String>> {
     let hops = &detail.status.hops;
     let rates = |number: usize, way: usize| detail.rates.get(number).map(|both| both[way]);
     let forward = hops.iter().enumerate().map(|(number, hop)| hop_row(hop, 0, rates(number, 0)));
     let reverse = hops.iter().enumerate().rev().map(|(number, hop)| hop_row(hop, 1, rates(number, 1)));
-    match detail.status.chain.both_ways {
+    match has_reverse(detail) {
         true => forward.chain(reverse).collect(),
         false => forward.collect(),
     }
@@ -407,6 +416,12 @@ mod tests {
                 "fw reverse 1 8 0 0 0 1,200 -",
             ]
         );
+        let mut one_way = detail();
+        one_way.status.chain.both_ways = false;
+        assert_eq!(hop_rows(&one_way).len(), 4, "packets of flows that functions gave it");
+        one_way.status.hops.iter_mut().for_each(|hop| hop.traffic[1] = HopTraffic::default());
+        one_way.status.left[1] = HopTraffic::default();
+        assert_eq!(hop_rows(&one_way).len(), 2);
         assert_eq!(row(&detail()), ["web", "lan", "fw ids", "uplink", "wan0", "both", "2,004", "4"]);
         assert_eq!(sentence(&detail().status.chain), "web at switch lan: uplink <-> fw <-> ids <-> wan0");
         assert_eq!([740, 1500, 2_500_000].map(time), ["740 ns", "1.5 us", "2.5 ms"]);

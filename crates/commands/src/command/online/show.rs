@@ -29,7 +29,8 @@ use crate::value::ValueError;
     after_help = "Examples: clickbox show fw\n          clickbox show service/ids\n          clickbox show chain/web"
 )]
 pub(crate) struct Arguments {
-    /// Name of the box, service/NAME, or chain/NAME or chain/SWITCH/NAME.
+    /// Name of the box, service/NAME, or chain/NAME or chain/SWITCH/NAME. If there is no box of a name, the service or the chain
+    /// of that name.
     #[arg(value_name = "BOX", value_parser = shown, add = ArgValueCompleter::new(online::objects))]
     name: Shown,
     /// Print the text of a configuration instead, of `main` unless NAME is given.
@@ -45,13 +46,15 @@ pub(crate) struct Arguments {
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shown {
+    /// A box, or if there is none, the service or the chain of that name.
+    Named(BoxName),
     Box(BoxName),
     Service(ServiceName),
     /// A chain, at a switch if one is named.
     Chain(Option<SwitchName>, ChainName),
 }
 
-/// `BOX`, `box/BOX`, `service/NAME`, `chain/NAME` or `chain/SWITCH/NAME`.
+/// `NAME`, `box/BOX`, `service/NAME`, `chain/NAME` or `chain/SWITCH/NAME`.
 fn shown(text: &str) -> Result<Shown, ValueError> {
     let parts: Vec<&str> = text.split('/').collect();
     Ok(match parts.as_slice() {
@@ -59,37 +62,61 @@ fn shown(text: &str) -> Result<Shown, ValueError> {
         ["chain", name] => Shown::Chain(None, name.parse()?),
         ["chain", switch, name] => Shown::Chain(Some(switch.parse()?), name.parse()?),
         ["box", name] => Shown::Box(name.parse()?),
-        _ => Shown::Box(text.parse()?),
+        [name] => Shown::Named(name.parse()?),
+        _ => {
+            return Err(ValueError::Form(
+                "a box, service/NAME, chain/NAME or chain/SWITCH/NAME; `clickbox switch show` shows switches",
+            ));
+        }
     })
 }
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let name = match &arguments.name {
-        Shown::Box(name) => name.as_str(),
-        Shown::Service(name) => {
-            let status = client.ask(&operation::SHOW_SERVICE, &[name.as_str()])?;
-            service::show(&status, arguments.json);
-            return Ok(ExitCode::SUCCESS);
-        }
+    match &arguments.name {
+        Shown::Box(name) => show_box(&client, name.as_str(), arguments)?,
+        Shown::Service(name) => show_service(&client, name.as_str(), arguments.json)?,
         Shown::Chain(switch, name) => {
             chain::show(&online::chosen_chain(&client, switch.as_ref(), name)?, arguments.json);
-            return Ok(ExitCode::SUCCESS);
         }
-    };
+        Shown::Named(name) => match show_box(&client, name.as_str(), arguments) {
+            Err(error) if error.is_not_found() && arguments.configuration.is_none() => {
+                show_other(&client, name.as_str(), arguments.json).ok_or(error)?;
+            }
+            done => done?,
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the service or the chain of a name, if there is one.
+fn show_other(client: &Client, name: &str, is_json: bool) -> Option<()> {
+    if show_service(client, name, is_json).is_err() {
+        let chain = online::chosen_chain(client, None, &name.parse().ok()?).ok()?;
+        chain::show(&chain, is_json);
+    }
+    Some(())
+}
+
+fn show_service(client: &Client, name: &str, is_json: bool) -> Result<(), CommandError> {
+    service::show(&client.ask(&operation::SHOW_SERVICE, &[name])?, is_json);
+    Ok(())
+}
+
+fn show_box(client: &Client, name: &str, arguments: &Arguments) -> Result<(), CommandError> {
     if let Some(configuration) = &arguments.configuration {
         let text = client.ask(&operation::SHOW_CONFIGURATION, &[name, configuration.as_str()])?;
         output::text(&text.configuration);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let detail = client.ask(&operation::SHOW_BOX, &[name])?;
     if arguments.json {
         output::json(&detail);
     } else {
-        output::text(&text(&detail, &forms(&client, &detail)));
+        output::text(&text(&detail, &forms(client, &detail)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// For each configuration, the forms in which its elements keep rules: a line for each element. A box that can't be asked,
@@ -354,7 +381,7 @@ mod tests {
         };
         let name = || fw.parse().expect("a name");
         for (text, expected) in [
-            ("fw", Shown::Box(name())),
+            ("fw", Shown::Named(name())),
             ("box/fw", Shown::Box(name())),
             ("service/fw", Shown::Service(fw.parse().expect("a name"))),
             ("chain/web", chain(None)),
@@ -363,11 +390,7 @@ mod tests {
             assert_eq!(shown(text), Ok(expected), "{text}");
         }
         assert!(
-            ["", "chain/", "chain/a/b/c", "switch/lan", "service"]
-                .map(shown)
-                .iter()
-                .take(4)
-                .all(Result::is_err)
+            ["", "chain/", "chain/a/b/c", "switch/lan", "service/"].map(shown).iter().all(Result::is_err)
         );
     }
 }
