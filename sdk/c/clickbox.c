@@ -388,12 +388,13 @@ int clickbox_send_at(struct clickbox *box, struct clickbox_packet *packet, unsig
         clickbox_set_error("a packet was moved out of its buffer");
         return -1;
     }
+    unsigned meta = answer == CLICKBOX_NOWHERE ? NO_SERVICE : answer & 0x7fffu;
     uint64_t *place = slot(box, ring, ring->position);
     if (ring->borrowed == ring->position) {
         give_spare(box, buffer_of(*place));
         ring->borrowed++;
     }
-    *place = packet->buffer | offset << 20 | (uint64_t)packet->length << 32 | (uint64_t)(answer & 0x7fff) << 49;
+    *place = packet->buffer | offset << 20 | (uint64_t)packet->length << 32 | (uint64_t)meta << 49;
     ring->position++;
     packet->buffer = NO_BUFFER;
     /* The switch begins while the function works on the rest. */
@@ -459,7 +460,7 @@ static int find_socket(const char *path, char *found, size_t size)
     if (!path || !*path)
         path = "/function";
     if (stat(path, &status) < 0) {
-        clickbox_set_error("%s: %s", path, strerror(errno));
+        clickbox_set_error("%s: %s; name the folder of the service, such as /run/clickbox/functions/NAME", path, strerror(errno));
         return -1;
     }
     int length = snprintf(found, size, "%s%s", path, S_ISDIR(status.st_mode) ? "/socket" : "");
@@ -714,6 +715,10 @@ uint64_t *clickbox_counter(struct clickbox *box, const char *name)
 int clickbox_send_message(struct clickbox *box, clickbox_answer to, const void *bytes, size_t length)
 {
     uint8_t message[16 + CLICKBOX_MESSAGE_SIZE] = {0};
+    if (to == CLICKBOX_NOWHERE) {
+        clickbox_set_error("the service may not send there: create it with --may-send-to");
+        return -1;
+    }
     if (length > CLICKBOX_MESSAGE_SIZE || (to & 7) != 1) {
         clickbox_set_error("a message has at most %d bytes, and goes to a service", CLICKBOX_MESSAGE_SIZE);
         return -1;

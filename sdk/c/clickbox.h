@@ -54,7 +54,8 @@ typedef uint16_t clickbox_answer;
 #define CLICKBOX_NEXT ((clickbox_answer)0)    /* On to the next service of its chain, or out of it. */
 #define CLICKBOX_DROP ((clickbox_answer)3)    /* Dropped, and counted as function_drop. */
 #define CLICKBOX_LOOK_UP ((clickbox_answer)4) /* Where the flows of the switch send it. */
-#define CLICKBOX_NOWHERE ((clickbox_answer)0xffff) /* What clickbox_destination returns for an unknown name. */
+/* What clickbox_destination returns for an unknown name. Given as an answer, it is overruled like one without the right. */
+#define CLICKBOX_NOWHERE ((clickbox_answer)0xffff)
 
 /* ---- Joining and leaving ---- */
 
@@ -134,7 +135,7 @@ struct clickbox_function {
     int (*start)(struct clickbox *box, void *state);
     /* About every `tick_ms` milliseconds. Offline, once at the end. */
     void (*tick)(struct clickbox *box, void *state);
-    /* A message of another service. */
+    /* A message of a function. `from` is the name of its service: clickbox_destination(box, from) is where to answer. */
     void (*message)(struct clickbox *box, const char *from, const void *bytes, size_t length, void *state);
     /* Milliseconds between two calls of `tick`; 0 means 1000. */
     unsigned tick_ms;
@@ -163,8 +164,8 @@ uint64_t *clickbox_counter(struct clickbox *box, const char *name);
 
 /* ---- Messages ---- */
 
-/* Sends bytes to all functions of a service that joined it by themselves. `to` is from clickbox_destination. Returns -1 if the
- * message can't be sent now. It is lost if a receiver does not read its messages. */
+/* Sends bytes to all functions that joined a service. `to` is from clickbox_destination. Returns -1 if the message can't be sent
+ * now, or if the service may not send there. The message is lost if a receiver does not read its messages. */
 int clickbox_send_message(struct clickbox *box, clickbox_answer to, const void *bytes, size_t length);
 
 /* Takes a message that was received, in a loop of one's own. `from` has room for 64 bytes, `bytes` for CLICKBOX_MESSAGE_SIZE.

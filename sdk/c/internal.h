@@ -8,6 +8,8 @@
 
 #define MAX_FACES 2
 #define MAX_DESTINATIONS 64
+/* The answer that stands for CLICKBOX_NOWHERE: a service that is not there. The switch overrules and counts it. */
+#define NO_SERVICE 0x7ff9u
 #define MAX_COUNTERS 32
 #define NAME_SIZE 64
 #define COUNTER_NAME_SIZE 24

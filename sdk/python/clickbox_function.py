@@ -44,7 +44,7 @@ DROP = 3
 LOOK_UP = 4
 """Where the flows of the switch send it."""
 NOWHERE = 0xFFFF
-"""What `Box.destination` returns for an unknown name."""
+"""What `Box.destination` returns for an unknown name. Given as an answer, it is overruled like one without the right."""
 
 # Messages. Each begins with its kind (2 bytes), two zeros, and its length with these eight bytes (4).
 _REGISTER, _COUNTERS, _MESSAGE = 1, 2, 3
@@ -61,6 +61,8 @@ _MASK = 0xFFFFFFFF
 # Destinations in a welcome, and the kinds of answers, in their three lowest bits.
 _PREFIXES = {1: "", 2: "port:", 3: "chain:"}
 _TO_SERVICE, _TO_PORT, _INTO_CHAIN, _FLOW_INTO_CHAIN = 1, 2, 5, 6
+# Stands for NOWHERE: a service that is not there. The switch overrules and counts it.
+_NO_SERVICE = 0x7FF9
 
 # Nanoseconds between two looks at the connection while packets come without a pause, and between two publications.
 _LOOK_INTERVAL, _PUBLISH_INTERVAL = 10_000_000, 500_000_000
@@ -170,6 +172,10 @@ class _Ring:
 
 def _find_socket(path):
     path = path or os.environ.get("CLICKBOX_FUNCTION") or "/function"
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}; name the folder of the service, such as /run/clickbox/functions/NAME") from error
     return os.path.join(path, "socket") if os.path.isdir(path) else path
 
 
@@ -447,7 +453,8 @@ class Box:
         if ring.borrowed == ring.position:
             self._spare.append(ring.slots[at] & 0xFFFFF)
             ring.borrowed = (ring.borrowed + 1) & _MASK
-        ring.slots[at] = packet._buffer | packet._offset << 20 | packet._length << 32 | (answer & 0x7FFF) << 49
+        meta = _NO_SERVICE if answer == NOWHERE else answer & 0x7FFF
+        ring.slots[at] = packet._buffer | packet._offset << 20 | packet._length << 32 | meta << 49
         ring.position = (ring.position + 1) & _MASK
         packet._box = None
         # The switch begins while the function works on the rest.
@@ -563,10 +570,12 @@ class Box:
             pass
 
     def send_message(self, to, contents):
-        """Sends bytes to all functions of a service that joined it by themselves. `to` is from `destination`.
+        """Sends bytes to all functions that joined a service. `to` is from `destination`.
 
         It is lost if a receiver does not read its messages. Raises Error if it can't be sent now.
         """
+        if to == NOWHERE:
+            raise Error("the service may not send there: create it with --may-send-to")
         if len(contents) > MESSAGE_SIZE or to & 7 != 1:
             raise Error(f"a message has at most {MESSAGE_SIZE} bytes, and goes to a service")
         if self._captures:

@@ -477,6 +477,35 @@ fn the_load_generator_measures_what_comes_back() {
     assert!(output.status.code() == Some(2) && text.contains("may not send to port:sink.0"), "{text}");
 }
 
+/// Functions in C and Python that do not look at what a destination is: their answers are counted, and their packets go on.
+#[test]
+fn answers_to_unknown_destinations_are_overruled() {
+    let daemon = daemon("nowhere", &[]);
+    let text = "import clickbox_function as c\nc.main(packet=lambda box, _: box.destination('port:x'))";
+    let mut in_python = Command::new("python3");
+    in_python.args(["-B", &daemon.file("nowhere.py", text)]).env("PYTHONPATH", PYTHON_SDK);
+    let text = "#include \"clickbox.h\"\n\
+                static clickbox_answer decide(struct clickbox *box, struct clickbox_packet *packet, void *state)\n\
+                { (void)packet, (void)state; return clickbox_destination(box, \"port:x\"); }\n\
+                int main(int count, char **words)\n\
+                { return clickbox_main(count, words, &(struct clickbox_function){.packet = decide}); }\n";
+    let program = daemon.folder.join("nowhere");
+    let source = daemon.file("nowhere.c", text);
+    let library = built().join("libclickbox.a");
+    succeed(Command::new("cc").args(["-I", SDK, &source]).arg(library).arg("-o").arg(&program));
+    for command in [&mut Command::new(program), &mut in_python] {
+        let function = Function::start(&daemon, command, "nf");
+        let overruled =
+            || instances(&daemon, "nf").iter().filter_map(|one| one["overruled"].as_u64()).sum::<u64>();
+        let before = overruled();
+        pass(&daemon, 500);
+        assert_eq!(overruled() - before, 500);
+        function.kill();
+        wait("the switch knows", || ups(&daemon, "nf") == 0);
+    }
+    daemon.check(&["account"], 0, &[]);
+}
+
 /// Functions in C and Python give flows another chain: they see no more packets of these.
 #[test]
 fn functions_give_flows_another_chain() {
@@ -533,7 +562,7 @@ fn a_project_in_c_passes_its_test() {
     let (code, text) = run(&["function", "test", &shown]);
     assert!(fs::read(folder.join("rate-limit")).expect("the program") == program);
     assert!(
-        code != 0 && text.contains("passed 499") && text.contains("if the function is right"),
+        code != 0 && text.contains("passed 499") && text.contains("If the function is right"),
         "{code} {text}"
     );
     fs::write(folder.join("rate-limit.c"), "int main(void) { return 0 }\n").expect("a file");
@@ -656,7 +685,7 @@ fn a_project_in_python_passes_its_test() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "passed 500\nexpired 0\n");
     fs::write(folder.join("tests/expected"), "passed 499\n").expect("a file");
     let (code, text) = run(&["function", "test", &shown]);
-    assert!(code != 0 && text.contains("passed 499") && text.contains("if the function is right"), "{text}");
+    assert!(code != 0 && text.contains("passed 499") && text.contains("If the function is right"), "{text}");
     fs::write(folder.join("scrub.py"), "def x(:\n").expect("a file");
     let (code, text) = run(&["function", "build", &shown]);
     assert!(

@@ -16,7 +16,7 @@ pub(super) const MODULE_BUILD: &str = "the build of the module";
 pub(crate) enum FunctionError {
     /// The name can't be that of a crate.
     Name(String),
-    /// Rust or the project uses the name.
+    /// A language or the project uses the name.
     ReservedName(String),
     /// There is something where the project would be.
     Exists(PathBuf),
@@ -76,9 +76,6 @@ impl FunctionError {
             Self::Failed(MODULE_BUILD, _) => {
                 "if the target is missing, run `rustup target add wasm32-unknown-unknown`".into()
             }
-            Self::Different { path, .. } => {
-                format!("if the function is right, write this to {}", path.display())
-            }
             _ => return None,
         })
     }
@@ -93,7 +90,7 @@ impl fmt::Display for FunctionError {
                  letter"
             ),
             Self::ReservedName(name) => {
-                write!(f, "{name:?} can't be the name of a function: Rust or the project uses it")
+                write!(f, "{name:?} can't be the name of a function: its language or the project uses it")
             }
             Self::Exists(path) => write!(f, "{} exists already", path.display()),
             Self::NoProject(path) => write!(f, "{} has no project of a function", path.display()),
@@ -104,12 +101,13 @@ impl fmt::Display for FunctionError {
             Self::Compiler(_) => f.write_str("the C compiler can't be started"),
             Self::Python(_) => f.write_str("python3 can't be started"),
             Self::Run(text, status) => write!(f, "the function ended with {status} on its capture: {text}"),
-            Self::Different { expected, found, .. } => {
+            Self::Different { path, expected, found } => {
                 write!(
                     f,
-                    "the test expects:\n{}\nand the function printed:\n{}\n",
+                    "the test expects:\n{}\nbut the function printed:\n{}\nIf the function is right, write what it printed to {}",
                     expected.trim_end(),
-                    found.trim_end()
+                    found.trim_end(),
+                    path.display()
                 )
             }
             Self::Failed(what, status) => write!(f, "{what} failed: it ended with {status}"),

@@ -183,7 +183,7 @@ impl Program {
         run(objects, "the build of the library")?;
         let program = self.folder.join(path);
         let mut command = compiler();
-        command.args(["-std=c11", "-O2"]).args(&self.manifest.flags).arg("-I").arg(library);
+        command.args(["-std=gnu11", "-O2"]).args(&self.manifest.flags).arg("-I").arg(library);
         command.args(is_static.then_some("-static")).arg("-o").arg(&program);
         command.args(files(&self.folder, "c")?).arg(archive);
         run(command, "the build of the function")?;
