@@ -51,7 +51,7 @@ pub(crate) fn open(
     let port = name.parse::<usize>().ok().and_then(|number| Some((number, context.ports.get(number)?)));
     let Some((number, port)) = port else {
         return Err(IoError::NotFound(match count {
-            0 => "this box has no ports".into(),
+            0 => "this box has no ports: attach one (--attach)".into(),
             1 => "this box has one port: 0".into(),
             _ => format!("this box has ports 0 to {}", count - 1),
         }));
@@ -79,7 +79,7 @@ fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
         number.filter(|number| *number <= MAX_DESTINATION).ok_or_else(|| {
             let name = name.split_once(':').map_or(name, |(_, name)| name);
             IoError::NotFound(format!(
-                "this box may not send to {what} ‘{name}’, which `may_send_to` of its service does not list"
+                "this box may not send to {what} ‘{name}’: its service needs the right (--may-send-to, `may_send_to` in a stack)"
             ))
         })
     };
