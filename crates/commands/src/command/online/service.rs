@@ -50,7 +50,8 @@ enum ServiceCommand {
     Scale(Scale),
     /// Replace the configuration of all instances of a service without losing packets.
     ///
-    /// The new configuration is checked first. Either all instances get it, or none.
+    /// The new configuration is checked first. Either all instances get it, or none. Instances keep their image: to run
+    /// another one, create a second service with it, and put that into the chains (`clickbox chain set`).
     #[command(after_help = "Example: clickbox service reload ids ids.click")]
     Reload(Reload),
     /// Remove services with their instances.
