@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ureq::Error;
 use ureq::config::Config;
@@ -12,6 +13,9 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
+
+/// Bytes of a request that wait to be sent together, at most. A daemon that gets head and body at once is woken once.
+const MAX_UNSENT: usize = 64 << 10;
 
 /// Connects to one socket, regardless of the URL.
 #[derive(Debug)]
@@ -23,7 +27,8 @@ impl Connector for UnixConnector {
     fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<UnixTransport>, Error> {
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
-        Ok(Some(UnixTransport { stream: UnixStream::connect(&self.0)?, buffers }))
+        let stream = UnixStream::connect(&self.0)?;
+        Ok(Some(UnixTransport { stream, buffers, unsent: Vec::new(), limits: [None; 2] }))
     }
 }
 
@@ -44,6 +49,33 @@ impl Resolver for NoResolver {
 pub(crate) struct UnixTransport {
     stream: UnixStream,
     buffers: LazyBuffers,
+    /// What is sent before the next input is awaited.
+    unsent: Vec<u8>,
+    /// The time limits of writes and reads that the socket has.
+    limits: [Option<Duration>; 2],
+}
+
+impl UnixTransport {
+    /// Sends what waits.
+    fn flush(&mut self, timeout: &NextTimeout) -> Result<(), Error> {
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let limit = timeout.not_zero().map(|time| *time);
+        if std::mem::replace(&mut self.limits[0], limit) != limit {
+            self.stream.set_write_timeout(limit)?;
+        }
+        let sent = self.stream.write_all(&self.unsent);
+        self.unsent.clear();
+        match sent {
+            // A daemon that rejects a request body early replies and closes the connection. The reply can still be
+            // read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            other => other.map_err(|error| failed(error, timeout)),
+        }
+    }
 }
 
 /// The error of a system call under a timeout.
@@ -60,20 +92,16 @@ impl Transport for UnixTransport {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        self.stream.set_write_timeout(timeout.not_zero().map(|time| *time))?;
-        let output = self.buffers.output().get(..amount).unwrap_or_default();
-        match self.stream.write_all(output) {
-            // A daemon that rejects a request body early replies and closes the connection. The reply can still be
-            // read.
-            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
-                Ok(())
-            }
-            other => other.map_err(|error| failed(error, &timeout)),
-        }
+        self.unsent.extend_from_slice(self.buffers.output().get(..amount).unwrap_or_default());
+        if self.unsent.len() < MAX_UNSENT { Ok(()) } else { self.flush(&timeout) }
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        self.stream.set_read_timeout(timeout.not_zero().map(|time| *time))?;
+        self.flush(&timeout)?;
+        let limit = timeout.not_zero().map(|time| *time);
+        if std::mem::replace(&mut self.limits[1], limit) != limit {
+            self.stream.set_read_timeout(limit)?;
+        }
         let input = self.buffers.input_append_buf();
         let amount = loop {
             match self.stream.read(input) {
@@ -90,5 +118,34 @@ impl Transport for UnixTransport {
         let waiting = self.stream.set_nonblocking(true).and_then(|()| self.stream.read(&mut [0]));
         let is_quiet = waiting.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
         is_quiet && self.stream.set_nonblocking(false).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::client::{Address, Client, Credentials};
+    use crate::{HandlerWrite, operation};
+
+    /// A daemon that got the head first would be woken twice.
+    #[test]
+    fn head_and_body_arrive_together() {
+        let path = std::env::temp_dir().join(format!("clickbox-client-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let daemon = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+            String::from_utf8_lossy(&request[..length]).into_owned()
+        });
+        let client = Client::new(Address::Unix(path.clone()), &Credentials::default()).unwrap();
+        client.send(&operation::WRITE, &["fw", "c.reset"], &HandlerWrite::default()).unwrap();
+        let request = daemon.join().unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("PUT ") && body.starts_with('{') && body.ends_with('}'), "{request}");
+        std::fs::remove_file(path).unwrap();
     }
 }
