@@ -492,6 +492,15 @@ fn the_benchmarks_of_boxes_print_their_fields() {
         }
     }
     check(&["bench", "io", "--ring", "100", "--sandbox", "process"], "", 1, &["100 slots"]);
+    let controller =
+        ["--rules", "40", "--services", "1", "--flows", "4", "--rate", "1000", "--changes", "60"];
+    let output =
+        clickbox(&[&["bench", "controller", "--batch", "20", "--json"], &controller[..]].concat(), "");
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let [rate, sent, hits] =
+        ["changes_per_second", "sent", "hit_rate"].map(|field| &report["rows"][0][field]);
+    assert!(rate.as_f64() > Some(0.0) && sent.as_u64() > Some(0) && hits.as_f64() <= Some(1.0), "{report}");
     check(&["bench", "memory", "--entries", "20"], "", 0, &["2048", "20 rules", "8 patterns"]);
     check(&["bench", "all", "--out", "/proc/nowhere"], "", 1, &["/proc/nowhere"]);
 }

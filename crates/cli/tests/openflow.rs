@@ -147,7 +147,13 @@ fn check_port_config(daemon: &Daemon, controller: &mut Controller) {
     for (name, bit) in [("sink-lan.0", NO_FORWARD), ("source-lan.0", NO_RECEIVE), ("sink-lan.0", 1)] {
         let port = controller.ports().into_iter().find(|port| port.name == name).expect("the port");
         let set = |config| {
-            Message::PortMod(PortMod { port: port.number, address: port.address, config, mask: bit, advertise: 0 })
+            Message::PortMod(PortMod {
+                port: port.number,
+                address: port.address,
+                config,
+                mask: bit,
+                advertise: 0,
+            })
         };
         controller.send(&set(bit));
         let changed = controller.wait(|message| match message {

@@ -116,7 +116,9 @@ fn effects_of_a_message_are_announced_before_its_reply() {
         perform(Command::Add);
         assert_eq!(perform(Command::Add), (Reply::Done, 0));
         assert_eq!(perform(Command::Delete), (Reply::Done, 1));
-        let Reply::Events { messages, .. } = ask(&agent, Request::Events { switch }) else { panic!("no events") };
+        let Reply::Events { messages, .. } = ask(&agent, Request::Events { switch }) else {
+            panic!("no events")
+        };
         assert_eq!(messages.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [11]);
     }
 }

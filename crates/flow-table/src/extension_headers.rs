@@ -55,7 +55,13 @@ pub(crate) fn walk(mut next: u8, mut payload: &[u8]) -> UpperLayer<'_> {
             protocol::DESTINATION if rank < 2 => (DESTINATION, 2, 8, 1),
             protocol::DESTINATION => (DESTINATION, 7, 8, 1),
             protocol::NO_NEXT => {
-                return UpperLayer { protocol: next, named_at, payload: None, seen: seen | NO_NEXT, fragment };
+                return UpperLayer {
+                    protocol: next,
+                    named_at,
+                    payload: None,
+                    seen: seen | NO_NEXT,
+                    fragment,
+                };
             }
             _ => return UpperLayer { protocol: next, named_at, payload: Some(payload), seen, fragment },
         };

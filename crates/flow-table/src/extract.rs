@@ -183,7 +183,8 @@ impl Key {
             self.words[word] = be64(header, at);
         }
         self.words[3] = first >> 32 & 0xf_ffff;
-        let UpperLayer { protocol, payload, seen, fragment, .. } = extension_headers::walk(header[6], payload);
+        let UpperLayer { protocol, payload, seen, fragment, .. } =
+            extension_headers::walk(header[6], payload);
         self.words[1] |= u64::from(protocol) << 8 | first >> 52 & 0xff;
         self.words[2] |= NETWORK_PRESENT | u64::from(seen);
         if let Some(place) = fragment {

@@ -93,7 +93,17 @@ impl Table for RuleChanges {
     fn head() -> String {
         format!(
             "{:>8} {:>8} {:>8} {:>6} {:>10} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}",
-            "rules", "services", "flows", "batch", "changes/s", "p50 us", "p99 us", "packets/s", "hits", "sent", "lost"
+            "rules",
+            "services",
+            "flows",
+            "batch",
+            "changes/s",
+            "p50 us",
+            "p99 us",
+            "packets/s",
+            "hits",
+            "sent",
+            "lost"
         )
     }
 

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
-    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortConfig, PortId,
-    PortKey, Shards, SteeringShards,
+    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortConfig,
+    PortId, PortKey, Shards, SteeringShards,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -165,7 +165,11 @@ impl Network {
         });
         let Some((name, key)) = named.and_then(|name| Some((name.clone(), record.port_numbers.get(name)?)))
         else {
-            return if change.config & change.mask == 0 { Ok(()) } else { Err(ErrorCode::PMFC_BAD_CONFIG.into()) };
+            return if change.config & change.mask == 0 {
+                Ok(())
+            } else {
+                Err(ErrorCode::PMFC_BAD_CONFIG.into())
+            };
         };
         let Some(port) = record.ports.get_mut(&name) else { return Ok(()) };
         port.config = port.config & !change.mask | change.config & change.mask;

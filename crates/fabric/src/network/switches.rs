@@ -287,8 +287,7 @@ impl Network {
             .add_port_beside(drivers, &settings(&new.definition.limits, new.mac), beside)
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let name = new.definition.name.clone();
-        let entry =
-            PortRecord { id, captures, definition: new.definition, implied: new.implied, config: 0 };
+        let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied, config: 0 };
         record.ports.insert(name.clone(), entry);
         self.name_port(switch, &name)
     }
