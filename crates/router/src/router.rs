@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use click_lang::steps::Steps;
 use click_lang::{Diagnostic, Graph};
-use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
+use element::{Descriptor, Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
 use crate::hooks::Hook;
@@ -243,16 +243,15 @@ impl Router {
             (one, other) => one.or(other),
         };
         if state.resources.clock.skips_waits() && idle {
-            // Check descriptors once before the clock jumps.
+            // What has arrived comes before the time of the next timer.
             if let Some(deadline) = deadline {
-                state.resources.clock.skip_to(deadline.max(now), state.resources.environment.as_ref());
-                if watched.is_empty() {
-                    return None;
+                if watched.is_empty() || !self.notify_ready(&watched, Some(Timestamp::ZERO)) {
+                    state.resources.clock.skip_to(deadline.max(now), state.resources.environment.as_ref());
                 }
+                return None;
             }
         }
-        let jumped = state.resources.clock.skips_waits() && deadline.is_some();
-        let until = if !idle || jumped {
+        let until = if !idle {
             Some(Timestamp::ZERO)
         } else {
             deadline.map(|deadline| state.resources.clock.to_environment_time(deadline))
@@ -260,10 +259,15 @@ impl Router {
         if !idle && watched.is_empty() {
             return None;
         }
-        for descriptor in state.resources.environment.wait(&watched, until) {
-            self.notify_watchers(descriptor);
-        }
+        self.notify_ready(&watched, until);
         None
+    }
+
+    /// Waits until a descriptor is ready, and calls the elements that watch it. Returns whether one was.
+    fn notify_ready(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> bool {
+        let ready = self.state.resources.environment.wait(watched, until);
+        ready.iter().for_each(|descriptor| self.notify_watchers(*descriptor));
+        !ready.is_empty()
     }
 
     /// Reads a handler: `element.handler`, or `handler` of the router.

@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use element::IoError;
+use element::{Interface, IoError};
+
+use super::{captures, host};
 
 /// What an interface is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +97,16 @@ fn find(name: &str) -> Option<&'static Binding> {
     BINDINGS.get()?.iter().rev().find(|binding| binding.name == name)
 }
 
-/// The interface whose addresses a name of a configuration stands for: itself if it is bound to none. A number is a
-/// number wherever an address may be left out, such as the output of a route.
-pub(super) fn interface(name: &str) -> &str {
-    find(name)
-        .filter(|binding| binding.driver != Driver::Pcap && !name.bytes().all(|byte| byte.is_ascii_digit()))
-        .map_or(name, |binding| &binding.interface)
+/// The addresses that a name of a configuration stands for: those of the interface of this name, if it is bound to none. A
+/// number is a number wherever an address may be left out, such as the output of a route.
+pub(super) fn addresses(name: &str) -> Option<Interface> {
+    match find(name).filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(Binding { driver: Driver::Pcap, .. }) => {
+            Some(Interface { ip: None, link: Some(captures::address(name)) })
+        }
+        Some(Binding { interface, .. }) => host::interface(interface),
+        None => host::interface(name),
+    }
 }
 
 /// The captures of a device of a configuration, if it is bound to some.

@@ -81,6 +81,15 @@ impl CaptureFiles {
     }
 }
 
+/// The Ethernet address of a device whose packets are in captures: one for local use, made of its name.
+pub(super) fn address(name: &str) -> [u8; 6] {
+    // FNV-1a.
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let [a, b, c, d] = hash.to_be_bytes();
+    [2, 0, a, b, c, d]
+}
+
 fn in_file(path: &str, error: &IoError) -> IoError {
     IoError::Failed(format!("{path}: {error}"))
 }
@@ -137,6 +146,10 @@ impl Device for CaptureDevice {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn link(&self) -> Option<[u8; 6]> {
+        Some(address(&self.name))
     }
 
     fn lost(&self) -> u64 {

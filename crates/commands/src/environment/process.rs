@@ -17,7 +17,7 @@ use super::descriptors::Descriptors;
 use super::devices::{self, Devices};
 use super::replay::{MemoryCapture, Replay};
 use super::shard::{ShardLink, ShardSupport};
-use super::{bindings, files, host, open_socket, sockets};
+use super::{bindings, files, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// The signals that stop a run.
@@ -169,7 +169,7 @@ impl Environment for ProcessEnvironment {
     }
 
     fn interface(&self, name: &str) -> Option<Interface> {
-        host::interface(bindings::interface(name))
+        bindings::addresses(name)
     }
 
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {

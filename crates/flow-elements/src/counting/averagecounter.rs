@@ -12,6 +12,8 @@ use element::prelude::*;
 /// ```expect
 /// c.count = 50
 /// c.byte_count = 5000
+/// c.bit_count = 40000
+/// c.link_count = 49600
 /// ```
 #[derive(Args)]
 #[element(
@@ -22,7 +24,7 @@ use element::prelude::*;
     processing = "a/a",
     order_insensitive,
     shards = "sum",
-    sums = "count, byte_count",
+    sums = "count, byte_count, bit_count, link_count",
     see = "Counter"
 )]
 pub struct AverageCounterArgs {
@@ -30,6 +32,9 @@ pub struct AverageCounterArgs {
     #[arg(position, default = "0")]
     ignore: u32,
 }
+
+/// Bytes of a frame on a link that are not in the packet: preamble, checksum and gap.
+const LINK_OVERHEAD: u64 = 24;
 
 pub struct AverageCounter {
     /// Milliseconds to ignore.
@@ -56,10 +61,24 @@ impl AverageCounter {
         self.last = now;
     }
 
-    /// `count` per second over the measured time, which is at least one millisecond.
-    fn rate(&self, count: u64) -> String {
+    /// The measured time in milliseconds, at least one.
+    fn span(&self) -> f64 {
         let span = self.last.saturating_sub(self.first.unwrap_or(self.last)).saturating_sub(self.ignore);
-        number_format::general(count as f64 * 1_000.0 / span.max(1) as f64)
+        span.max(1) as f64
+    }
+
+    /// `count` per second over the measured time.
+    fn rate(&self, count: u64) -> String {
+        number_format::general(count as f64 * 1_000.0 / self.span())
+    }
+
+    fn bits(&self) -> u64 {
+        self.bytes.wrapping_mul(8)
+    }
+
+    /// Bits that the packets occupy on an Ethernet link.
+    fn link_bits(&self) -> u64 {
+        self.bits().wrapping_add(self.count.wrapping_mul(8 * LINK_OVERHEAD))
     }
 }
 
@@ -70,6 +89,19 @@ impl Element for AverageCounter {
         Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
         Handler::read("rate", "Packets per second.", |counter| counter.rate(counter.count)),
         Handler::read("byte_rate", "Bytes per second.", |counter| counter.rate(counter.bytes)),
+        Handler::read("bit_count", "Bits since the last reset.", |counter| counter.bits().to_string()),
+        Handler::read("bit_rate", "Bits per second.", |counter| counter.rate(counter.bits())),
+        Handler::read(
+            "link_count",
+            "Bits on an Ethernet link since the last reset: 24 bytes more for each packet.",
+            |counter| counter.link_bits().to_string(),
+        ),
+        Handler::read("link_rate", "Bits per second on an Ethernet link.", |counter| {
+            counter.rate(counter.link_bits())
+        }),
+        Handler::read("time", "The measured time in seconds.", |counter| {
+            number_format::general(counter.span() / 1_000.0)
+        }),
         Handler::action("reset", "Resets all counts.", |counter, _, _| {
             (counter.count, counter.bytes, counter.first, counter.last) = (0, 0, None, 0);
             Ok(())

@@ -6,11 +6,13 @@ mod arpfaker;
 mod arpquerier;
 mod arpresponder;
 mod arptable;
+mod bpdu;
 mod checkarpheader;
 mod ensureether;
 mod etherencap;
 mod ethermirror;
 mod etherrewrite;
+mod etherspantree;
 mod etherswitch;
 mod ethervlanencap;
 mod getetheraddress;
@@ -21,6 +23,7 @@ mod ip6ndsolicitor;
 mod listing;
 mod neighbour;
 mod setvlananno;
+mod spanningtree;
 mod storeetheraddress;
 mod stripethervlanheader;
 mod vlan;
@@ -36,6 +39,7 @@ pub use ensureether::EnsureEther;
 pub use etherencap::EtherEncap;
 pub use ethermirror::EtherMirror;
 pub use etherrewrite::EtherRewrite;
+pub use etherspantree::EtherSpanTree;
 pub use etherswitch::EtherSwitch;
 pub use ethervlanencap::EtherVLANEncap;
 pub use getetheraddress::GetEtherAddress;
@@ -57,6 +61,7 @@ element::classes![
     EnsureEther,
     HostEtherFilter,
     EtherSwitch,
+    EtherSpanTree,
     VLANEncap,
     VLANDecap,
     EtherVLANEncap,

@@ -58,7 +58,7 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
     processing = "/h",
     phase = "receiver",
     shards = "sum",
-    sums = "count, kernel_drops",
+    sums = "count, hw_count, kernel_drops",
     see = "ToDevice, FromDump",
     drops = "no_ip_header, other_protocol",
     fates = "received"
@@ -119,6 +119,10 @@ impl Element for FromDevice {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("kernel_drops", "Packets lost before they could be read.", |from| {
             from.device.as_ref().map_or_else(|| "??".into(), |device| device.lost().to_string())
+        }),
+        Handler::read("hw_count", "Packets received, with those lost before they could be read.", |from| {
+            let lost = from.device.as_ref().map_or(0, |device| device.lost());
+            (from.count + lost).to_string()
         }),
         Handler::read("encap", "Link type.", |_| link::name(LinkType::ETHERNET)),
         Handler::read("count", "Packets received.", |from| from.count.to_string()),

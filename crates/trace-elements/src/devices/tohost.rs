@@ -15,7 +15,8 @@ use super::tunnel::ETHERNET_LENGTH;
 ///
 /// Without DEVNAME, it uses the interface of the only FromHost. If there is none, it opens the device `host`, and with
 /// SNIFFERS the device `sniffers`: an interface for programs such as tcpdump. `clickbox run --device host=tap:tap0` says
-/// which interfaces these are. Frames that the kernel sends to them are not read.
+/// which interfaces these are. Frames that the kernel sends to them are not read. With SNIFFERS and the DEVNAME of a
+/// FromHost, it uses that interface.
 ///
 /// The kernel accepts frames for the interface's Ethernet address and broadcasts. Frames without a complete Ethernet
 /// header are dropped as `too_short`, and frames that cannot be written as `not_sent`.
@@ -68,6 +69,8 @@ pub struct ToHost {
     name: String,
     /// Whether the interface of the only FromHost is meant.
     any: bool,
+    /// The DEVNAME, with SNIFFERS.
+    watched: Option<String>,
     shared: Option<Rc<SharedInterface>>,
     drops: u64,
     last_error: Option<IoError>,
@@ -85,11 +88,11 @@ impl Element for ToHost {
             return Err(SetupError::argument("TYPE", "only ETHER is possible"));
         }
         let any = args.devname.is_none() && !args.sniffers;
-        let name = match args.devname {
-            Some(name) if !args.sniffers => name,
-            _ => if args.sniffers { SNIFFERS } else { HOST }.to_string(),
+        let (name, watched) = match args.devname {
+            devname if args.sniffers => (SNIFFERS.to_string(), devname),
+            devname => (devname.unwrap_or_else(|| HOST.to_string()), None),
         };
-        Ok(ToHost { name, any, shared: None, drops: 0, last_error: None })
+        Ok(ToHost { name, any, watched, shared: None, drops: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -97,7 +100,14 @@ impl Element for ToHost {
         let interfaces: Vec<_> = (0..runtime.element_count())
             .filter_map(|element| runtime.export(element)?.downcast::<SharedInterface>().ok())
             .collect();
-        let named = interfaces.iter().find(|shared| shared.name == self.name);
+        let of_host = |shared: &&Rc<SharedInterface>| self.watched.as_ref() == Some(&shared.name);
+        let named = interfaces
+            .iter()
+            .find(of_host)
+            .or_else(|| interfaces.iter().find(|shared| shared.name == self.name));
+        if let Some(shared) = named {
+            self.name.clone_from(&shared.name);
+        }
         let mut others = interfaces.iter().filter(|shared| shared.name != SNIFFERS);
         let only = others.next().filter(|_| self.any && others.next().is_none());
         self.shared = named.or(only).cloned();

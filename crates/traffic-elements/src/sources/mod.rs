@@ -17,6 +17,7 @@ mod randomsource;
 mod ratedsource;
 mod timedsink;
 mod timedsource;
+mod webgen;
 
 pub use discard::Discard;
 pub use fasttcpflows::FastTCPFlows;
@@ -32,6 +33,7 @@ pub use randomsource::RandomSource;
 pub use ratedsource::RatedSource;
 pub use timedsink::TimedSink;
 pub use timedsource::TimedSource;
+pub use webgen::WebGen;
 
 element::classes![
     InfiniteSource,
@@ -41,6 +43,7 @@ element::classes![
     FastUDPSource,
     FastUDPFlows,
     FastTCPFlows,
+    WebGen,
     Discard,
     TimedSink,
     Idle,
