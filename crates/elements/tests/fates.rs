@@ -107,6 +107,20 @@ const MORE: &[&str] = &[
      Idle -> [1] e; e[1] -> Discard",
     "InfiniteSource(LIMIT 5) -> EtherEncap(0x0800, 2:2:2:2:2:2, 3:3:3:3:3:3) -> HostEtherFilter(4:4:4:4:4:4) -> Discard",
     "InfiniteSource(LIMIT 5) -> ARPResponder(1.0.0.1 1:1:1:1:1:1) -> Discard",
+    // Messages of other switches, and of none.
+    "i, o :: Suppressor; s :: EtherSwitch; t :: EtherSpanTree(2:2:2:2:2:2, i, o, s);
+     InfiniteSource(LENGTH 10, LIMIT 2) -> t -> Discard;
+     InfiniteSource(DATA \\<0180c2000000 020202020202 0026>, LIMIT 2) -> [1] t [1] -> Discard;
+     InfiniteSource(DATA \\<0180c2000000 040404040404 0003 aaaa03 00000000>, LIMIT 2) -> t;
+     Idle -> i -> s -> o -> Discard; Idle -> [1] i [1] -> [1] s [1] -> [1] o [1] -> Discard; Script(wait 1s, stop)",
+    // Segments for a connection, whose port is one of three, and others.
+    "w :: WebGen(10.0.0.1/32, 192.0.2.1, 10, LIMIT 1) -> Discard; m :: SetIPChecksum -> MarkIPHeader -> SetTCPChecksum -> w;
+     TimedSource(10ms, DATA \\<45000028000000004006 0000 c0000201 0a000001 0050 0400 00000000 00000000 5010ffff00000000>, LIMIT 1) -> m;
+     TimedSource(10ms, DATA \\<45000028000000004006 0000 c0000201 0a000001 0050 4400 00000000 00000000 5010ffff00000000>, LIMIT 1) -> m;
+     TimedSource(10ms, DATA \\<45000028000000004006 0000 c0000201 0a000001 0050 8400 00000000 00000000 5010ffff00000000>, LIMIT 1) -> m;
+     InfiniteSource(LIMIT 2) -> w; InfiniteSource(LIMIT 2) -> UDPIPEncap(1.0.0.1, 1, 1.0.0.2, 2) -> w;
+     FastTCPFlows(0, 6, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 1, 3) -> Unqueue -> Strip(14) -> StoreData(36, \\<0001>) -> w;
+     Script(wait 1s, stop)",
     // Headers of other protocols and versions.
     "InfiniteSource(LIMIT 2) -> IPFragmenter(20) -> Discard; InfiniteSource(LIMIT 2) -> MarkIPCE -> Discard;
      InfiniteSource(LIMIT 2) -> SetUDPChecksum -> Discard",
