@@ -165,6 +165,10 @@ fn the_page_of_configurations_says_what_is_missing() {
     ] {
         assert!(page.contains(&text), "{text}");
     }
+    let runs = table(&page, "| result | configurations |");
+    let run: Vec<&str> = runs.iter().flat_map(|row| classes(row[1])).collect();
+    assert_eq!(run.len(), fastclick, "each accepted configuration has a result");
+    assert_eq!(run.iter().collect::<BTreeSet<_>>().len(), fastclick, "and only one");
     let names: BTreeSet<&str> = missing.iter().flatten().flat_map(|row| classes(row[1])).collect();
     let folder = folder("configurations");
     let declared: Vec<String> =
