@@ -628,7 +628,7 @@ mod tests {
         table.shrink();
         assert_eq!((table.mask + 1, table.slots.len()), (full, capacity));
         table.sweep(capacity, |slot| slot.key[0] % 32 != 0);
-        let kept = |key: &u64| *key < capacity as u64 && key % (7 * 32) == 0;
+        let kept = |key: &u64| *key < capacity as u64 && key.is_multiple_of(7 * 32);
         let count = (0..capacity as u64).filter(kept).count();
         let mut steps = 0u32;
         while table.wanted.is_some() || table.is_sparse() || table.has_spare_buckets() {

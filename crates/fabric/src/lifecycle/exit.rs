@@ -309,7 +309,6 @@ mod tests {
                 attach: Attachment::Switch(lan.clone()),
                 mac: Some(MacAddr::new([2, 0, 0, 0, 0, number])),
                 limits: Limits { transparent: true, ..Limits::default() },
-                ..PortRequest::default()
             };
             let (sandbox, restart) = (Sandbox::Process, Restart::Never);
             let definition =
