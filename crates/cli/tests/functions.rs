@@ -1,5 +1,7 @@
 //! Functions in C and Python: the libraries, their examples, projects, and processes and containers that join services.
 
+#[path = "functions/answers.rs"]
+mod answers;
 mod support;
 
 use std::collections::BTreeMap;
@@ -477,35 +479,6 @@ fn the_load_generator_measures_what_comes_back() {
     assert!(output.status.code() == Some(2) && text.contains("may not send to port:sink.0"), "{text}");
 }
 
-/// Functions in C and Python that do not look at what a destination is: their answers are counted, and their packets go on.
-#[test]
-fn answers_to_unknown_destinations_are_overruled() {
-    let daemon = daemon("nowhere", &[]);
-    let text = "import clickbox_function as c\nc.main(packet=lambda box, _: box.destination('port:x'))";
-    let mut in_python = Command::new("python3");
-    in_python.args(["-B", &daemon.file("nowhere.py", text)]).env("PYTHONPATH", PYTHON_SDK);
-    let text = "#include \"clickbox.h\"\n\
-                static clickbox_answer decide(struct clickbox *box, struct clickbox_packet *packet, void *state)\n\
-                { (void)packet, (void)state; return clickbox_destination(box, \"port:x\"); }\n\
-                int main(int count, char **words)\n\
-                { return clickbox_main(count, words, &(struct clickbox_function){.packet = decide}); }\n";
-    let program = daemon.folder.join("nowhere");
-    let source = daemon.file("nowhere.c", text);
-    let library = built().join("libclickbox.a");
-    succeed(Command::new("cc").args(["-I", SDK, &source]).arg(library).arg("-o").arg(&program));
-    for command in [&mut Command::new(program), &mut in_python] {
-        let function = Function::start(&daemon, command, "nf");
-        let overruled =
-            || instances(&daemon, "nf").iter().filter_map(|one| one["overruled"].as_u64()).sum::<u64>();
-        let before = overruled();
-        pass(&daemon, 500);
-        assert_eq!(overruled() - before, 500);
-        function.kill();
-        wait("the switch knows", || ups(&daemon, "nf") == 0);
-    }
-    daemon.check(&["account"], 0, &[]);
-}
-
 /// Functions in C and Python give flows another chain: they see no more packets of these.
 #[test]
 fn functions_give_flows_another_chain() {
@@ -622,9 +595,10 @@ fn functions_in_python_pass_the_packets_of_a_chain() {
     fs::create_dir_all(&other).expect("a folder");
     fs::write(other.join("token"), "0".repeat(32)).expect("a token");
     std::os::unix::fs::symlink(folder(&daemon, "nf").join("socket"), other.join("socket")).expect("a link");
-    for (path, text) in
-        [(&other, "the token is not that of the service"), (&daemon.folder.join("nothing"), "can't be read")]
-    {
+    for (path, text) in [
+        (&other, "the token is not that of the service"),
+        (&daemon.folder.join("nothing"), "name the folder"),
+    ] {
         let output = python("monitor").arg(path).output().expect("it starts");
         let found = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(1) && found.contains(text), "{found}");
