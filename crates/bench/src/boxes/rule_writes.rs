@@ -47,7 +47,7 @@ fn plain_firewall(rules: &str, control: &Path) -> String {
     format!(
         "InfiniteSource(DATA \\<{data}>, BURST {BURST}) -> Strip(14) -> MarkIPHeader -> f :: IPFilter({rules})
             -> Unstrip(14) -> SetTimestamp -> ToDump(-, SNAPLEN 1);
-         control :: ControlSocket(UNIX, {}, RETRIES 1);",
+         control :: ControlSocket(UNIX, {}, RETRIES 1, RETRY_WARNINGS false);",
         control.display()
     )
 }
