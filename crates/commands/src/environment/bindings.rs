@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use element::{Interface, IoError};
 
+use super::captures::CapturePaths;
 use super::{captures, host};
 
 /// What an interface is opened with.
@@ -25,13 +26,6 @@ pub(crate) struct Binding {
     driver: Driver,
     /// With the driver pcap, the files.
     interface: String,
-}
-
-/// The files of a device with the driver pcap.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CapturePaths {
-    pub(super) read: Option<String>,
-    pub(super) write: Option<String>,
 }
 
 /// Why a binding is rejected.

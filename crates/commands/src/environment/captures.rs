@@ -12,10 +12,16 @@ use packet::{Batch, Pool, Timestamp};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::bindings::CapturePaths;
 use super::descriptors::Descriptors;
 use super::device_parts::HEADROOM;
 use super::files::{self, ReadProgress, io_error};
+
+/// The files of a device with the driver pcap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CapturePaths {
+    pub(super) read: Option<String>,
+    pub(super) write: Option<String>,
+}
 
 /// What an element does with a device.
 #[derive(Clone, Copy)]

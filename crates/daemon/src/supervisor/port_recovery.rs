@@ -1,6 +1,6 @@
 //! Ports whose device or peer went away, and comes back.
 
-use super::state::Supervisor;
+use super::state::{SocketKnowledge, Supervisor};
 use crate::fabric::Devices;
 use crate::store::StoredSwitch;
 use api::{
@@ -31,15 +31,6 @@ pub(super) fn is_awaited(driver: &PortDriver) -> bool {
         PortDriver::Memif { role: SocketRole::Client, .. }
             | PortDriver::VhostUser { role: SocketRole::Client, .. }
     )
-}
-
-/// What is known of the socket of a port at which peers connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SocketKnowledge {
-    /// It was there when it was last looked at.
-    Seen,
-    /// An earlier daemon had the port. The socket may have been removed before this one looked.
-    Doubtful,
 }
 
 /// The socket of a port at which peers connect.

@@ -9,7 +9,6 @@ use super::link_table::Links;
 use super::load_watch::LoadWatch;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
-use super::port_recovery::SocketKnowledge;
 use super::rate_meter::RateMeter;
 use super::rebuilds::Rebuilds;
 use crate::audit::{Audit, AuditError, PendingEntry};
@@ -111,6 +110,15 @@ struct SavedEvents {
 /// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
 pub struct Supervisor(pub(super) Arc<SupervisorState>, pub(super) Caller, pub(super) PendingEntry);
+
+/// What is known of the socket of a port at which peers connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SocketKnowledge {
+    /// It was there when it was last looked at.
+    Seen,
+    /// An earlier daemon had the port. The socket may have been removed before this one looked.
+    Doubtful,
+}
 
 /// The shared state.
 #[derive(Debug)]
