@@ -78,7 +78,7 @@ impl Message {
     pub(super) fn parse(frame: &[u8]) -> Result<Message, Malformed> {
         let message = frame.get(START..).ok_or(Malformed::Short)?;
         if field(message, 0)? != [0, 0]
-            || !frame.get(header::LENGTH..START).is_some_and(|at| at == LINK_CONTROL)
+            || frame.get(header::LENGTH..START).is_none_or(|at| at != LINK_CONTROL)
         {
             return Err(Malformed::Other);
         }

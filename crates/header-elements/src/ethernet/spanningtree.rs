@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn a_mesh_becomes_a_tree() {
         for count in 1..6_u64 {
-            let ids: Vec<u64> = (0..count).map(|at| 0x8000_0000_0000_0000 | (at * 5) % 7 + 1).collect();
+            let ids: Vec<u64> = (0..count).map(|at| 0x8000_0000_0000_0001 + (at * 5) % 7).collect();
             let mut network = Network::mesh(&ids);
             network.run(29);
             assert_eq!(network.open_cables(), 0, "{count} bridges: no port forwards before two delays");
