@@ -131,9 +131,8 @@ pub(crate) const HUGE_PAGE_BUDGET: Duration = Duration::from_millis(10);
 pub(crate) const MAX_EVENTS: usize = 8192;
 pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// How long a thread that has carried out an order polls for the next one before it sleeps: a daemon often gives several in a row,
-/// and a client that waits for answers asks again after some hundred microseconds.
-pub(crate) const ORDER_POLL_TIME: Duration = Duration::from_micros(200);
+/// How long a thread that has carried out an order polls for the next one before it sleeps: a daemon often gives several in a row.
+pub(crate) const ORDER_POLL_TIME: Duration = Duration::from_micros(50);
 
 /// How long a thread polls for the end of a command to the switches' thread before it sleeps: nearly all take less.
 pub(crate) const COMMAND_POLL_TIME: Duration = Duration::from_micros(100);
