@@ -3,7 +3,7 @@
 use crate::error::MeasureError;
 use openflow::VERSION;
 use openflow::message::{HEADER, Header, Hello, Message};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -32,28 +32,22 @@ impl Meeting {
         self.listener.local_addr().map_err(MeasureError::Controller)
     }
 
-    /// Waits for the switch.
+    /// Waits for the switch. It has left connections that it made too long ago, and makes another one.
     pub(super) fn wait(&self) -> Result<Controller, MeasureError> {
         let begin = Instant::now();
-        let stream = loop {
-            match self.listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < TIMEOUT => {
-                    sleep(PAUSE);
-                }
-                Err(error) => return Err(MeasureError::Controller(error)),
+        loop {
+            let last = match self.listener.accept() {
+                Ok((stream, _)) => match Controller::greet(stream) {
+                    Ok(controller) => return Ok(controller),
+                    Err(error) => error,
+                },
+                Err(error) => MeasureError::Controller(error),
+            };
+            if begin.elapsed() > TIMEOUT {
+                return Err(last);
             }
-        };
-        let prepare = || {
-            stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            stream.set_nodelay(true)
-        };
-        prepare().map_err(MeasureError::Controller)?;
-        let mut controller = Controller { stream, unread: Vec::new(), begin: 0 };
-        controller.send(&encoded(&Message::Hello(Hello { versions: Some(1 << VERSION) })))?;
-        controller.until(|message| matches!(message, Message::Hello(_)).then_some(()))?;
-        Ok(controller)
+            sleep(PAUSE);
+        }
     }
 }
 
@@ -66,6 +60,21 @@ pub(super) struct Controller {
 }
 
 impl Controller {
+    /// A session on a new connection, when the switch answers.
+    fn greet(stream: TcpStream) -> Result<Self, MeasureError> {
+        let prepare = || {
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_nodelay(true)
+        };
+        prepare().map_err(MeasureError::Controller)?;
+        let mut controller = Self { stream, unread: Vec::new(), begin: 0 };
+        controller.send(&encoded(&Message::Hello(Hello { versions: Some(1 << VERSION) })))?;
+        controller.until(|message| matches!(message, Message::Hello(_)).then_some(()))?;
+        controller.barrier()?;
+        Ok(controller)
+    }
+
     /// Sends encoded messages.
     pub(super) fn send(&mut self, messages: &[u8]) -> Result<(), MeasureError> {
         self.stream.write_all(messages).map_err(MeasureError::Controller)
