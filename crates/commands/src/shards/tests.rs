@@ -184,7 +184,10 @@ fn what_needs_one_shard_is_refused_by_name() {
             "Strip(14) -> CheckIPHeader -> IPEncap(4, 1.0.0.1, 2.0.0.2) -> a :: AggregateIPFlows",
             "‘a :: AggregateIPFlows’ can't run in 2 shards",
         ),
-        ("Strip(14) -> CheckIPHeader -> a :: AggregateIPFlows(TRACEINFO /dev/null)", "TRACEINFO needs one shard"),
+        (
+            "Strip(14) -> CheckIPHeader -> a :: AggregateIPFlows(TRACEINFO /dev/zero)",
+            "TRACEINFO needs one shard",
+        ),
         (
             "Strip(14) -> CheckIPHeader -> IPRewriter(pattern 1.0.0.1 - - - 0 0)",
             "several shards need a pattern with a range",
