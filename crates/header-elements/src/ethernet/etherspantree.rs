@@ -21,6 +21,7 @@ use super::spanningtree::{Bridge, SECOND, State};
 /// versions of the protocol are dropped as `other_protocol`; switches with such a version also understand this one.
 ///
 /// ## Differences
+/// - There may be at most 255 ports, the most that the protocol can number.
 /// - The keywords and the handlers do not exist in Click. Click's priority is 57005, and its path cost 1.
 /// - Click writes its address in another byte order, does not report changes to other switches, never changes the lifetime of
 ///   addresses, and reads messages without looking at their length, protocol and type.
@@ -93,6 +94,9 @@ pub struct EtherSpanTreeArgs {
     forward_delay: Timestamp,
 }
 
+/// Maximum ports: in messages, a port's number has eight bits (IEEE 802.1D-1998, 9.2.7).
+const MAX_PORTS: usize = 255;
+
 pub struct EtherSpanTree {
     args: EtherSpanTreeArgs,
     bridge: Bridge,
@@ -157,6 +161,9 @@ impl Element for EtherSpanTree {
         let [a, b, c, d, e, f] = args.addr.0;
         let id = u64::from(args.priority) << 48 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
         let ports = setup.outputs();
+        if ports > MAX_PORTS {
+            return Err(SetupError::new(format_args!("at most {MAX_PORTS} ports")));
+        }
         let bridge = Bridge::new(id, args.cost, times, ports);
         Ok(EtherSpanTree { args, bridge, states: vec![None; ports], lifetime: (String::new(), None) })
     }
