@@ -32,8 +32,8 @@ const HEADERS_LENGTH: usize = 40;
 ///
 /// It opens RATE connections per second to the server DST, each from a random address in PREFIX. Input and output are IP
 /// packets. A connection asks port 80 for a page, takes the answer until the server closes the
-/// connection, and closes it too. Data is thrown away. A segment that is not answered is sent again every second, and after
-/// five times the connection is given up. With RATE 0, PARALLEL connections are kept open. At most 16,384 connections are open
+/// connection, and closes it too. Data is thrown away. A segment that is not answered is sent again after one to two seconds, and
+/// after five times the connection is given up. With RATE 0, PARALLEL connections are kept open. At most 16,384 connections are open
 /// at once. Packets to other addresses, or for no connection, are dropped.
 ///
 /// ## Differences
@@ -208,8 +208,10 @@ pub struct WebGen {
     /// Connections by their places.
     places: Vec<Option<Connection>>,
     free: Vec<u16>,
-    /// Places by the times at which something is to be sent again, unless it was answered.
+    /// Places by the times at which they are looked at: each is there once, however much a server sends.
     resends: VecDeque<(Timestamp, u16)>,
+    /// Whether each place is among them.
+    awaited: Vec<bool>,
     /// When the next connection is due.
     next: Timestamp,
     identification: u16,
@@ -257,6 +259,7 @@ impl Element for WebGen {
             places: Vec::new(),
             free: Vec::new(),
             resends: VecDeque::new(),
+            awaited: Vec::new(),
             next: Timestamp::ZERO,
             identification: 0,
             completed: 0,
@@ -276,6 +279,7 @@ impl Element for WebGen {
             core::mem::swap(&mut self.places, &mut old.places);
             core::mem::swap(&mut self.free, &mut old.free);
             core::mem::swap(&mut self.resends, &mut old.resends);
+            core::mem::swap(&mut self.awaited, &mut old.awaited);
             self.quota.count = old.quota.count;
             (self.completed, self.timeouts, self.resets) = (old.completed, old.timeouts, old.resets);
         }
@@ -294,10 +298,14 @@ impl Element for WebGen {
     fn timer(&mut self, cx: &mut Context, timer: usize) {
         let now = cx.steady();
         while self.resends.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((at, place)) = self.resends.pop_front() else { break };
+            let Some((_, place)) = self.resends.pop_front() else { break };
+            if let Some(is_awaited) = self.awaited.get_mut(usize::from(place)) {
+                *is_awaited = false;
+            }
             let Some(Some(connection)) = self.places.get_mut(usize::from(place)) else { continue };
             // Something else was sent since.
-            if connection.resend_at != at {
+            if connection.resend_at > now {
+                self.look_again(place, now);
                 continue;
             }
             connection.resends += 1;
@@ -309,14 +317,15 @@ impl Element for WebGen {
             }
         }
         while self.active && !self.quota.is_used_up() && self.next <= now {
+            if self.open() >= self.most {
+                // Those that are due now are not opened later.
+                self.next = now;
+                break;
+            }
             if let Some(span) = 1_000_000_000_u32.checked_div(self.rate) {
                 self.next += Timestamp::from_nanos(span.into());
             }
-            if self.open() < self.most {
-                self.begin(cx);
-            } else if self.rate == 0 {
-                break;
-            }
+            self.begin(cx);
         }
         let opens = self.active && !self.quota.is_used_up();
         if opens || !self.resends.is_empty() {
@@ -334,6 +343,7 @@ impl WebGen {
     fn begin(&mut self, cx: &mut Context) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
+            self.awaited.push(false);
             (self.places.len() - 1) as u16
         });
         let mask = self.prefix.mask.to_bits();
@@ -362,6 +372,15 @@ impl WebGen {
         if let Some(connection) = self.places.get_mut(usize::from(place)) {
             *connection = None;
             self.free.push(place);
+        }
+    }
+
+    /// Arranges for a place to be looked at.
+    fn look_again(&mut self, place: u16, now: Timestamp) {
+        if let Some(is_awaited) = self.awaited.get_mut(usize::from(place))
+            && !core::mem::replace(is_awaited, true)
+        {
+            self.resends.push_back((now + RESEND_AFTER, place));
         }
     }
 
@@ -413,11 +432,11 @@ impl WebGen {
 
     /// Sends what a connection has to say, and arranges for it to be repeated.
     fn send(&mut self, cx: &mut Context, place: u16) {
-        let at = cx.steady() + RESEND_AFTER;
+        let now = cx.steady();
         let Some(Some(connection)) = self.places.get_mut(usize::from(place)) else { return };
-        connection.resend_at = at;
-        self.resends.push_back((at, place));
+        connection.resend_at = now + RESEND_AFTER;
         let connection = *connection;
+        self.look_again(place, now);
         let segment = connection.segment();
         let data = if segment.length > 0 { self.request(&connection) } else { String::new() };
         let length = HEADERS_LENGTH + data.len();
