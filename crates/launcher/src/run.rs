@@ -93,6 +93,7 @@ fn wait(service: &Service, listener: &Listener, signals: &UnixStream) -> Result<
         let agent = fabric.agent.as_ref().and_then(|agent| agent.pidfd());
         places.extend(agent.map(|agent| PollFd::from_borrowed_fd(agent, PollFlags::IN)));
     }
+    places.extend(service.spare_pidfd().map(|spare| PollFd::from_borrowed_fd(spare, PollFlags::IN)));
     match poll(&mut places, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),

@@ -15,7 +15,7 @@ use protocol::{Hello, StoreIdentity};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 /// Maximum number of clients. A program that leaks connections could otherwise use up the launcher's descriptors.
@@ -384,6 +384,11 @@ impl Service {
                 self.end_spare();
             }
         }
+    }
+
+    /// Readable when the spare has ended.
+    pub(crate) fn spare_pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.spare.as_ref().map(Spare::pidfd)
     }
 
     fn end_spare(&mut self) {

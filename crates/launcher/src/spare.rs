@@ -7,6 +7,7 @@ use crate::settings::Settings;
 use protocol::StoreIdentity;
 use protocol::launcher::{Ending, Shortfall};
 use std::fs;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +54,11 @@ impl Spare {
     /// The fabric, which takes the place of the one that it follows.
     pub(crate) fn into_fabric(self) -> Fabric {
         self.fabric
+    }
+
+    /// Readable when it has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.fabric.pidfd()
     }
 
     /// How it ended, if it has.
