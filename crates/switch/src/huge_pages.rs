@@ -35,7 +35,7 @@ pub(crate) unsafe fn give_back(memory: &Range<*const u8>) {
     let end = memory.end.addr() / PAGE * PAGE;
     if start < end {
         let address = memory.start.map_addr(|_| start).cast_mut().cast();
-        // SAFETY: the allocator's memory is private and has no file, so its pages become zeros. Whoever may read it finds the zeros
+        // SAFETY: the allocator's memory is private and has no file, so its pages become zeros. A reader finds the zeros
         // that are there, by the promise of the caller.
         unsafe { libc::madvise(address, end - start, libc::MADV_DONTNEED) };
     }

@@ -265,7 +265,7 @@ impl CaptureWriter {
 
 impl Drop for CaptureWriter {
     fn drop(&mut self) {
-        // Nobody is left to be told of an error.
+        // No caller is left for an error.
         let _ = self.write_header().and_then(|()| self.file.flush());
     }
 }

@@ -59,7 +59,7 @@ impl Supervisor {
             missing.map(|stored| stored.definition.name.clone()).collect()
         };
         for switch in switches {
-            // Whoever changes the services of the switch opens sockets too, and is done then.
+            // A change of the switch's services opens sockets too, and is done then.
             let _change = self.0.change();
             if let Ok(stored) = self.stored_switch(&switch) {
                 // The next look tries again.

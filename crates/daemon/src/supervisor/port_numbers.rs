@@ -271,7 +271,7 @@ mod tests {
         let expected =
             [("a", 1), ("b", 2), ("ids-1.0", 3), ("nf-1.0", 4), ("nf-2.0", 5), ("service:ids", 32768)];
         assert_eq!(numbers(&bed, &lan), expected.map(|(port, number)| (port.to_string(), number)).into());
-        // Another switch of the name begins anew, and so do its marks.
+        // Another switch of the name starts without numbers, and without marks.
         bed.remove_service(&"ids".parse().unwrap()).unwrap();
         bed.remove_switch(&lan).unwrap();
         bed.create_switch(definition).unwrap();

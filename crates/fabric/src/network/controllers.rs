@@ -181,7 +181,7 @@ impl Network {
         };
         runner.set_port_config(id, config);
         shards(record, runner)?.set_reported(PortKey(key), !config.no_packet_in);
-        // The controllers are told of the change.
+        // The controllers hear of the change.
         self.agent_bell.ring();
         Ok(())
     }

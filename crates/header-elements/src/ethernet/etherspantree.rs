@@ -5,7 +5,7 @@ use element::prelude::*;
 use packet::MacAddr;
 
 use super::bpdu::{FRAME_LENGTH, Malformed, Message, Times};
-use super::spanningtree::{Bridge, SECOND, State};
+use super::spanningtree::{Bridge, PortState, SECOND};
 
 /// Spanning tree protocol for an EtherSwitch: closes ports that would forward in a loop.
 ///
@@ -101,7 +101,7 @@ pub struct EtherSpanTree {
     args: EtherSpanTreeArgs,
     bridge: Bridge,
     /// The states that the suppressors have.
-    states: Vec<Option<State>>,
+    states: Vec<Option<PortState>>,
     /// The lifetime of addresses that the switch had at first, and the one that it has for a time.
     lifetime: (String, Option<u16>),
 }
@@ -142,7 +142,7 @@ impl Element for EtherSpanTree {
                 .map(|(port, state)| format!("{port} {} {}\n", tree.bridge.role(port), state.name()))
                 .collect()
         }),
-        Handler::read("changes", "Changes of the tree that this switch found or was told of.", |tree| {
+        Handler::read("changes", "Changes of the tree that this switch found or heard of.", |tree| {
             tree.bridge.changes.to_string()
         }),
     ];
@@ -242,8 +242,8 @@ impl EtherSpanTree {
             let set = |name: &ElementName, open: bool| {
                 cx.defer_write(&format!("{}.active{port}", name.0), if open { "true" } else { "false" });
             };
-            set(&self.args.input_suppressor, matches!(state, State::Learning | State::Forwarding));
-            set(&self.args.output_suppressor, state == State::Forwarding);
+            set(&self.args.input_suppressor, matches!(state, PortState::Learning | PortState::Forwarding));
+            set(&self.args.output_suppressor, state == PortState::Forwarding);
         }
         let lifetime = self.bridge.lifetime();
         if lifetime != self.lifetime.1 {

@@ -11,7 +11,7 @@ const PORT_PRIORITY: u16 = 0x8000;
 
 /// What a port does with frames other than messages of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PortState {
     Blocking,
     Listening,
     /// Frames are received, so that the switch learns their addresses, and none are sent.
@@ -19,20 +19,20 @@ pub(super) enum State {
     Forwarding,
 }
 
-impl State {
+impl PortState {
     pub(super) fn name(self) -> &'static str {
         match self {
-            State::Blocking => "blocking",
-            State::Listening => "listening",
-            State::Learning => "learning",
-            State::Forwarding => "forwarding",
+            PortState::Blocking => "blocking",
+            PortState::Listening => "listening",
+            PortState::Learning => "learning",
+            PortState::Forwarding => "forwarding",
         }
     }
 }
 
 #[derive(Clone)]
 struct Port {
-    state: State,
+    state: PortState,
     /// Time until the next state, for a port that listens or learns.
     wait: u16,
     /// The best claim that is made on its segment: this bridge's own on ports for which it is designated.
@@ -66,7 +66,7 @@ pub(super) struct Bridge {
     changed_left: u16,
     /// A change that the root has not acknowledged.
     detected: bool,
-    /// Changes that this bridge found or was told of.
+    /// Changes that this bridge found or heard of.
     pub(super) changes: u64,
     /// Messages to send, by port.
     pub(super) sent: Vec<(usize, Message)>,
@@ -97,7 +97,7 @@ impl Bridge {
         };
         for port in 0..ports {
             bridge.ports.push(Port {
-                state: State::Listening,
+                state: PortState::Listening,
                 wait: times.forward_delay,
                 claim: bridge.own_claim(port),
                 age: None,
@@ -121,7 +121,7 @@ impl Bridge {
     }
 
     /// The state of each port.
-    pub(super) fn states(&self) -> impl Iterator<Item = State> {
+    pub(super) fn states(&self) -> impl Iterator<Item = PortState> {
         self.ports.iter().map(|port| port.state)
     }
 
@@ -212,7 +212,7 @@ impl Bridge {
         }
     }
 
-    /// Forgets claims that nobody has repeated.
+    /// Forgets claims that were not repeated in time.
     fn expire(&mut self) {
         let was_root = self.is_root();
         let mut expired = false;
@@ -239,18 +239,18 @@ impl Bridge {
     fn advance(&mut self, number: usize) {
         let delay = self.times.forward_delay;
         let Some(port) = self.ports.get_mut(number) else { return };
-        if !matches!(port.state, State::Listening | State::Learning) {
+        if !matches!(port.state, PortState::Listening | PortState::Learning) {
             return;
         }
         port.wait = port.wait.saturating_sub(SECOND);
         if port.wait > 0 {
             return;
         }
-        if port.state == State::Listening {
-            (port.state, port.wait) = (State::Learning, delay);
+        if port.state == PortState::Listening {
+            (port.state, port.wait) = (PortState::Learning, delay);
             return;
         }
-        port.state = State::Forwarding;
+        port.state = PortState::Forwarding;
         if (0..self.ports.len()).any(|port| self.is_designated(port)) {
             self.topology_changed();
         }
@@ -307,19 +307,19 @@ impl Bridge {
     fn unblock(&mut self, port: usize) {
         let delay = self.times.forward_delay;
         self.port(port, |port| {
-            if port.state == State::Blocking {
-                (port.state, port.wait) = (State::Listening, delay);
+            if port.state == PortState::Blocking {
+                (port.state, port.wait) = (PortState::Listening, delay);
             }
         });
     }
 
     fn block(&mut self, port: usize) {
-        let mut state = State::Blocking;
+        let mut state = PortState::Blocking;
         self.port(port, |port| {
             state = core::mem::replace(&mut port.state, state);
             (port.acknowledges, port.waiting) = (false, false);
         });
-        if matches!(state, State::Learning | State::Forwarding) {
+        if matches!(state, PortState::Learning | PortState::Forwarding) {
             self.topology_changed();
         }
     }
@@ -422,13 +422,13 @@ mod tests {
         }
 
         fn states(&self, bridge: usize) -> Vec<&'static str> {
-            self.bridges[bridge].states().map(State::name).collect()
+            self.bridges[bridge].states().map(PortState::name).collect()
         }
 
         /// The number of cables that forward in both directions.
         fn open_cables(&self) -> usize {
             let is_open = |(bridge, port): (usize, usize)| {
-                self.bridges[bridge].states().nth(port) == Some(State::Forwarding)
+                self.bridges[bridge].states().nth(port) == Some(PortState::Forwarding)
             };
             self.cables.iter().filter(|ends| ends.iter().all(|end| is_open(*end))).count()
         }

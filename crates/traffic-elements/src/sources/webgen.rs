@@ -14,7 +14,7 @@ use super::production::Quota;
 const SERVER_PORT: u16 = 80;
 /// The first port of connections.
 const FIRST_PORT: u16 = 1024;
-/// Maximum connections at once, each with ports of its own.
+/// Maximum connections at once. No two have the same port.
 const MAX_CONNECTIONS: usize = 16_384;
 /// Ports that a connection's place has, in turn, so that late segments of an earlier connection are told from its own.
 const PORTS_OF_PLACE: u16 = 3;
