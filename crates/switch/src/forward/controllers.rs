@@ -225,7 +225,7 @@ impl Controllers {
             Action::Output(Output::Port(port)) if port == 0 || port >= u32::from(MAX_PORT_KEYS) => {
                 Err(ControlError::BadPort(port))
             }
-            // The switch has no network stack of its own.
+            // The switch has no network stack.
             Action::Output(Output::Local) => Err(ControlError::BadPort(port_number::LOCAL)),
             _ => Ok(()),
         })
