@@ -10,6 +10,7 @@ use openflow::message::{GroupMod, Message, MeterMod};
 use protocol::agent::{FromFabric, MAX_REPLY, Reply, Request, ToFabric, VERSION};
 use protocol::fabric::{Client, orders};
 use protocol::{Channel, Hello, StoreIdentity};
+use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, send};
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
@@ -131,7 +132,7 @@ impl Agent {
     /// Sends bytes as a message; `None` if the fabric closes the connection.
     fn send(&self, bytes: &[u8]) -> Option<Reply> {
         let message = [&[INLINE], bytes].concat();
-        send(self.0.as_fd(), &message, SendFlags::NOSIGNAL).ok()?;
+        retry_on_intr(|| send(self.0.as_fd(), &message, SendFlags::NOSIGNAL)).ok()?;
         self.reply()
     }
 }

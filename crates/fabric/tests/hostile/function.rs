@@ -6,6 +6,7 @@ use model::{CreateSwitch, SwitchMode, SwitchName};
 use protocol::fabric::{Client, ServiceDefinition, SteeringDefinition, orders};
 use protocol::function::{FromFunction, TOKEN_BYTES, ToFunction, VERSION};
 use protocol::{Channel, StoreIdentity};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen,
     recv, send, socket_with,
@@ -71,12 +72,14 @@ fn world() -> World {
 pub fn messages(data: &[u8]) {
     let world = WORLD.get_or_init(world);
     let (Some((how, mut data)), function) = (data.split_first(), socket()) else { return };
-    connect(&function, &world.address).expect("a fabric");
+    // A fuzzer's timer interrupts what waits.
+    retry_on_intr(|| connect(&function, &world.address)).expect("a fabric");
     let mut buffer = [0; 65_536];
     if how & 1 == 1 {
         let register = FromFunction::Register { version: VERSION, slots: 64, token: TOKEN };
-        send(&function, &register.encode(), SendFlags::NOSIGNAL).expect("a fabric");
-        let (_, length) = recv(&function, &mut buffer[..], RecvFlags::empty()).expect("an answer");
+        retry_on_intr(|| send(&function, &register.encode(), SendFlags::NOSIGNAL)).expect("a fabric");
+        let received = retry_on_intr(|| recv(&function, &mut buffer[..], RecvFlags::empty()));
+        let (_, length) = received.expect("an answer");
         // There are as many as a service may have, until those of earlier inputs are gone.
         let answer = ToFunction::decode(&buffer[..length]).expect("a message");
         assert!(matches!(answer, ToFunction::Welcome(_) | ToFunction::Refused(_)));
