@@ -387,8 +387,12 @@ fn a_switch_between_interfaces_is_measured() {
 
 /// Runs a configuration whose devices are captures; returns whether it succeeded, the values of handlers, and messages.
 fn run_on_captures(devices: &[String], config: &str, handlers: &[&str]) -> (bool, String, String) {
+    on_captures(&["run", "--quiet"], devices, config, handlers)
+}
+
+fn on_captures(run: &[&str], devices: &[String], config: &str, handlers: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));
-    command.args(["run", "--quiet", "-e", config]).stdin(Stdio::null());
+    command.args(run).args(["-e", config]).stdin(Stdio::null());
     command.args(devices.iter().flat_map(|device| ["--device", device]));
     command.args(handlers.iter().flat_map(|handler| ["--handler", handler]));
     let output = command.output().expect("the program starts");
@@ -452,4 +456,26 @@ fn captures_stand_for_devices() {
         assert!(!succeeded && messages.contains(problem), "{problem:?} is not in: {messages}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// A run on captures ends, whatever lets its entries expire, and then nothing waits in a queue.
+#[test]
+fn runs_on_captures_end() {
+    let mix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+    let out = std::env::temp_dir().join(format!("clickbox-captures-end-{}.pcap", std::process::id()));
+    let config = "FromDevice(0) -> Queue(3000) -> Unqueue -> Queue(3000) -> to :: ToDevice(1);
+        FromDevice(1) -> Discard;
+        FromDevice(0) -> Strip(14) -> CheckIPHeader -> IPClassifier(tcp) -> IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0)
+            -> PI(1, 1, 1, 10) -> a :: ARPQuerier(192.0.2.1, 2:0:0:0:0:1) -> Queue -> Unqueue -> Discard;
+        Idle -> [1]a;
+        Script(wait 10ms)";
+    let devices = [format!("0=pcap:{mix}"), format!("1=pcap:,{}", out.display())];
+    for (run, expected) in [
+        (["run", "--quiet", "--handler", "to.fates"], "to.fates = delivered 2500\n"),
+        (["click", "--no-warnings", "--handler", "to.fates"], "delivered 2500\n"),
+    ] {
+        let (succeeded, values, messages) = on_captures(&run, &devices, config, &[]);
+        assert_eq!((succeeded, values.as_str()), (true, expected), "{messages}");
+    }
+    std::fs::remove_file(&out).expect("removed");
 }

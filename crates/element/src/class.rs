@@ -40,6 +40,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         order_insensitive: true,
         storage: false,
         task: true,
+        upkeep: false,
         notifies: Notifies::Nothing,
         phase: Phase::Normal,
         reads: &[],

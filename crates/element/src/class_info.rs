@@ -101,6 +101,8 @@ pub struct ClassInfo {
     pub storage: bool,
     /// Whether it has a task.
     pub task: bool,
+    /// Whether its timers only keep its own state up to date, and cause no packets: a run need not wait for them.
+    pub upkeep: bool,
     /// The signals that it gives.
     pub notifies: Notifies,
     /// When it is configured.

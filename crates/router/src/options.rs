@@ -31,7 +31,8 @@ pub struct Options {
     pub source: String,
     /// Elements added to each configuration that is written to `hotconfig`.
     pub added: Vec<click_lang::Element>,
-    /// Whether a run ends when nothing more can happen, instead of waiting to be stopped.
+    /// Whether a run ends when nothing more can happen, instead of waiting to be stopped. It does not wait for the timers of classes
+    /// with [`upkeep`](element::ClassInfo::upkeep).
     pub stop_when_idle: bool,
     /// Whether writes of elements that change the configuration are kept for [`Router::own_writes`](crate::Router::own_writes).
     pub report_writes: bool,

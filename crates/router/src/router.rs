@@ -232,12 +232,12 @@ impl Router {
             return None;
         }
         let idle = state.is_idle();
-        let timer = state.timers.borrow().next();
         let mut watched = Vec::new();
         self.watched(|descriptor, read, write| watched.push((descriptor, read, write)));
-        if idle && timer.is_none() && watched.is_empty() && state.options.stop_when_idle {
+        if idle && watched.is_empty() && state.options.stop_when_idle && state.has_only_upkeep() {
             return Some(RunEnd::Idle);
         }
+        let timer = state.timers.borrow().next();
         let deadline = match (timer, until) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),

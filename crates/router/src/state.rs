@@ -251,6 +251,13 @@ impl RouterState {
         self.schedule.borrow().is_idle() && self.successor.borrow().is_none()
     }
 
+    /// Whether all timers that are set only keep the state of their elements up to date.
+    pub(crate) fn has_only_upkeep(&self) -> bool {
+        let is_upkeep =
+            |element: usize| self.nodes.get(element).is_some_and(|node| node.element.class.upkeep);
+        self.timers.borrow().elements().all(is_upkeep)
+    }
+
     /// What is watched while no caller writes.
     pub(crate) fn watch_between_calls(&self) -> Watch {
         if self.options.report_writes { Watch::Elements } else { Watch::Nothing }

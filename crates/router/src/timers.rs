@@ -52,6 +52,11 @@ impl Timers {
         self.due.keys().next().map(|(at, _)| *at)
     }
 
+    /// The elements that have a timer.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = usize> {
+        self.set.keys().map(|(element, _)| *element)
+    }
+
     /// The number of expired timers.
     pub(crate) fn due_count(&self, now: Timestamp) -> usize {
         self.due.range(..=(now, u64::MAX)).count()

@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'C', long, value_name = "PATH")]
     clickpath: Option<String>,
     /// Use an interface for a device name of the configuration, such as 0=af_packet:eth0, or captures, such as
-    /// 0=pcap:in.pcap,out.pcap. May be repeated.
+    /// 0=pcap:in.pcap,out.pcap. With captures, the run ends when all are read and nothing else can happen. May be repeated.
     #[arg(long, value_name = "NAME=DRIVER:INTERFACE")]
     device: Vec<Binding>,
     /// Print this help.
@@ -146,7 +146,8 @@ impl Driver {
             allow_reconfigure: arguments.allow_reconfigure,
             // The addresses are in use until the previous sockets are handed over.
             added: control_sockets(&arguments, ", RETRIES 1, RETRY_WARNINGS false"),
-            stop_when_idle: false,
+            // Click never ends on its own, but has no captures that stand for devices.
+            stop_when_idle: arguments.device.iter().any(Binding::is_capture),
             threads: usize::try_from(arguments.threads).unwrap_or_default().max(1),
             ..Options::default()
         };

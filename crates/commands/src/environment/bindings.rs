@@ -57,6 +57,13 @@ impl fmt::Display for BindingError {
 
 impl std::error::Error for BindingError {}
 
+impl Binding {
+    /// Whether the name stands for captures.
+    pub(crate) fn is_capture(&self) -> bool {
+        self.driver == Driver::Pcap
+    }
+}
+
 impl FromStr for Binding {
     type Err = BindingError;
 
@@ -105,7 +112,7 @@ pub(super) fn addresses(name: &str) -> Option<Interface> {
 
 /// The captures of a device of a configuration, if it is bound to some.
 pub(super) fn captures(name: &str) -> Option<CapturePaths> {
-    let files = &find(name).filter(|binding| binding.driver == Driver::Pcap)?.interface;
+    let files = &find(name).filter(|binding| binding.is_capture())?.interface;
     let (read, write) = files.split_once(',').unwrap_or((files, ""));
     let path = |path: &str| (!path.is_empty()).then(|| path.to_string());
     Some(CapturePaths { read: path(read), write: path(write) })

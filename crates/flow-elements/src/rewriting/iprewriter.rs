@@ -58,6 +58,7 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    upkeep,
     shards = "divide",
     sums = "table_size, nmappings, mapping_failures, patterns, size, capacity",
     lists = "tcp_table, udp_table, tcp_mappings, udp_mappings",

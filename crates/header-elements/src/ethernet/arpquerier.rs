@@ -47,6 +47,7 @@ use super::vlan::{annotation, set_annotation};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
+    upkeep,
     shards = "sum",
     sums = "stats, length, queries, responses, drops",
     lists = "table",

@@ -31,6 +31,7 @@ use super::arpcache::{ArpCache, Limits};
     name = "ARPTable",
     group = "ethernet",
     ports = "0/0",
+    upkeep,
     shards = "sum",
     sums = "drops, length",
     lists = "table",

@@ -42,6 +42,7 @@ use super::neighbour::{Endpoint, parse_advertisement, solicit};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
+    upkeep,
     shards = "sum",
     sums = "stats",
     lists = "table",

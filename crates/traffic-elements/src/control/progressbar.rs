@@ -24,7 +24,7 @@ const DRAW_TIMER: usize = 0;
 /// ## Differences
 /// The bar is also drawn by a background process.
 #[derive(Args)]
-#[element(name = "ProgressBar", group = "control", ports = "0/0", see = "FromDump, Script")]
+#[element(name = "ProgressBar", group = "control", ports = "0/0", upkeep, see = "FromDump, Script")]
 pub struct ProgressBarArgs {
     /// Handlers of the position; their values are added.
     #[arg(position)]
