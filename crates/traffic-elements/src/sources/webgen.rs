@@ -18,6 +18,9 @@ const FIRST_PORT: u16 = 1024;
 const MAX_CONNECTIONS: usize = 16_384;
 /// Ports that a connection's place has, in turn, so that late segments of an earlier connection are told from its own.
 const PORTS_OF_PLACE: u16 = 3;
+/// How often the first sequence number of a connection moves on: faster than data is sent, and so that it comes round after more than
+/// twice the minute for which a server remembers a connection.
+const NANOS_A_NUMBER: i64 = 250;
 /// Pages that are asked for, without URL.
 const PAGES: u32 = 10_000;
 const TICK: Timestamp = Timestamp::from_parts(0, 1_000_000);
@@ -41,6 +44,8 @@ const HEADERS_LENGTH: usize = 40;
 ///   numbers are logged every five seconds.
 /// - Checksums are checked. Data that arrives out of order is not taken, so that the server sends it again. A segment for no
 ///   connection is not answered with a reset.
+/// - Sequence numbers begin with the time, as RFC 9293 recommends (3.4.1), so that a server takes a connection from the address and the
+///   port of one that it still remembers (TIME-WAIT). What a server answers for such an earlier connection is reset (3.10.7.3).
 /// ```click
 /// // There is no server: each of two connections sends six SYN segments.
 /// Idle -> web :: WebGen(10.0.0.0/8, 192.0.2.1, 100, LIMIT 2)
@@ -120,6 +125,8 @@ enum Outcome {
     Nothing,
     /// A segment is to be sent.
     Answer,
+    /// The server has an earlier connection from the same port, which a reset with this number ends.
+    Reject(u32),
     Completed,
     Reset,
 }
@@ -146,9 +153,9 @@ impl Connection {
         let Segment { flags, sequence, acknowledgement, length } = *segment;
         let acknowledged = acknowledgement.wrapping_sub(self.initial);
         if self.phase == Phase::Opening {
-            // Anything else is of an earlier connection.
             if flags & flag::ACK == 0 || acknowledged != 1 {
-                return Outcome::Nothing;
+                let is_earlier = flags & flag::ACK != 0 && flags & flag::RST == 0;
+                return if is_earlier { Outcome::Reject(acknowledgement) } else { Outcome::Nothing };
             }
             if flags & flag::RST != 0 {
                 return Outcome::Reset;
@@ -353,7 +360,7 @@ impl WebGen {
             source: Ipv4Addr::from_bits(self.prefix.address.to_bits() & mask | random & !mask),
             port: FIRST_PORT + place + turn * MAX_CONNECTIONS as u16,
             page: cx.random_between(0, PAGES - 1),
-            initial: cx.random() << 1,
+            initial: (cx.now().nanos() / NANOS_A_NUMBER) as u32,
             asks: 0,
             expected: 0,
             phase: Phase::Opening,
@@ -409,7 +416,8 @@ impl WebGen {
                 (connection.source, connection.port) == (ip.destination(), tcp.destination())
                     && (self.server, SERVER_PORT) == (ip.source(), tcp.source())
             });
-        let outcome = connection.ok_or(Reason::NO_MAPPING)?.take(&Segment {
+        let connection = connection.ok_or(Reason::NO_MAPPING)?;
+        let outcome = connection.take(&Segment {
             flags: tcp.flags(),
             sequence: tcp.sequence(),
             acknowledgement: tcp.acknowledgement(),
@@ -418,6 +426,11 @@ impl WebGen {
         match outcome {
             Outcome::Nothing => {}
             Outcome::Answer => self.send(cx, place),
+            Outcome::Reject(sequence) => {
+                let connection = *connection;
+                let reset = Segment { flags: flag::RST, sequence, acknowledgement: 0, length: 0 };
+                self.send_segment(cx, &connection, &reset);
+            }
             Outcome::Completed => {
                 self.completed += 1;
                 self.close(place);
@@ -437,8 +450,11 @@ impl WebGen {
         connection.resend_at = now + RESEND_AFTER;
         let connection = *connection;
         self.look_again(place, now);
-        let segment = connection.segment();
-        let data = if segment.length > 0 { self.request(&connection) } else { String::new() };
+        self.send_segment(cx, &connection, &connection.segment());
+    }
+
+    fn send_segment(&mut self, cx: &mut Context, connection: &Connection, segment: &Segment) {
+        let data = if segment.length > 0 { self.request(connection) } else { String::new() };
         let length = HEADERS_LENGTH + data.len();
         let Some(mut packet) = cx.allocate(HEADROOM, length) else { return };
         packet.data_mut().fill(0);
@@ -501,7 +517,7 @@ mod tests {
         let mut one = connection();
         assert_eq!(one.segment(), segment(flag::SYN, u32::MAX, 0, 0));
         // A segment of an earlier connection, and then the server's answer.
-        assert_eq!(one.take(&segment(flag::ACK, 5, 77, 0)), Outcome::Nothing);
+        assert_eq!(one.take(&segment(flag::ACK, 5, 77, 0)), Outcome::Reject(77));
         assert_eq!(one.take(&segment(flag::SYN | flag::ACK, 999, 0, 0)), Outcome::Answer);
         assert_eq!(one.segment(), segment(flag::PSH | flag::ACK, 0, 1000, 18));
         assert_eq!(one.take(&segment(flag::ACK, 1000, 18, 0)), Outcome::Nothing);
