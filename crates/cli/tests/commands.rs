@@ -175,6 +175,10 @@ fn a_mistake_in_an_argument_is_shown_there() {
     };
     alone("InfiniteSource(LIMT 5) -> Discard;", 16, "LIMT: unknown argument", "did you mean ‘LIMIT’?");
     alone("InfiniteSource -> Queue(abc) -> Unqueue -> Discard;", 25, "Queue: CAPACITY: invalid number", "");
+    let order = "arguments without a keyword come before those with one";
+    alone("InfiniteSource -> Print(MAXLENGTH 5, hello) -> Discard;", 38, "Print: too many arguments", order);
+    let tunnel = "InfiniteSource -> KernelTun(DEVNAME x, 10.0.0.1/24) -> Discard;";
+    check(&["check", "-"], tunnel, 1, &["KernelTun: ADDR: parse error", order]);
     let filter = |rules: &str| format!("InfiniteSource -> f :: IPFilter({rules}) -> Discard;");
     alone(&filter("alow tcp, deny all"), 33, "IPFilter ‘f’: unknown action ‘alow’", "did you mean ‘allow’?");
     alone(&filter("deny all, allow tcp prot 80"), 43, "‘prot’ begins no condition", "did you mean ‘port’?");

@@ -84,8 +84,8 @@ pub enum Message {
         /// The keyword as written.
         keyword: String,
     },
-    /// More positional arguments than the class takes.
-    TooMany,
+    /// More positional arguments than the class takes: the first of them, if it is known.
+    TooMany(Option<String>),
     /// An error in a data file that the element reads.
     InFile {
         /// The file, optionally with a line.
@@ -116,7 +116,7 @@ impl Message {
     pub fn subject(&self) -> Option<&str> {
         match self {
             Message::Argument { value, .. } => value.as_deref(),
-            Message::InArgument { argument, .. } => Some(argument),
+            Message::InArgument { argument, .. } | Message::TooMany(Some(argument)) => Some(argument),
             Message::Unknown { keyword } => Some(keyword),
             _ => None,
         }
@@ -144,7 +144,7 @@ impl fmt::Display for Message {
             Message::InArgument { text, .. } => f.write_str(text),
             Message::Missing { keyword } => write!(f, "{keyword}: required argument missing"),
             Message::Unknown { keyword } => write!(f, "{keyword}: unknown argument"),
-            Message::TooMany => f.write_str("too many arguments"),
+            Message::TooMany(_) => f.write_str("too many arguments"),
             Message::InFile { location, text, .. } => write!(f, "{location}: {text}"),
             Message::Ports(text) | Message::Other(text) => f.write_str(text),
         }

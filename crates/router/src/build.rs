@@ -19,7 +19,7 @@ use crate::account::{Account, Totals};
 use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::connection::Connection;
-use crate::diagnostics::{did_you_mean, error, introduced, named};
+use crate::diagnostics::{did_you_mean, error, introduced, misplaced, named};
 use crate::hooks::{Hook, Hooks};
 use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
 use crate::join;
@@ -392,7 +392,7 @@ impl RouterState {
             Message::InArgument { unknown: Some((word, known)), .. } => {
                 nearest(word, known.iter().copied()).map(did_you_mean)
             }
-            _ => None,
+            _ => misplaced(class, &element.config, message),
         };
         let hint = hint.or_else(|| value_hint(message.subject()?).filter(|_| severity == Severity::Error));
         let text = message.beside_subject();

@@ -231,12 +231,11 @@ impl Arguments {
                 let keyword = given.text.get(..given.keyword).unwrap_or("").to_owned();
                 self.errors.messages.push(Message::Unknown { keyword });
             } else {
-                surplus.get_or_insert(&given.text);
+                surplus.get_or_insert_with(|| given.text.clone());
             }
         }
-        if let Some(surplus) = surplus {
-            let message = Message::in_argument(surplus, Message::TooMany, Message::TooMany);
-            self.errors.messages.push(message);
+        if surplus.is_some() {
+            self.errors.messages.push(Message::TooMany(surplus));
         }
         if self.errors.messages.is_empty() {
             self.errors.messages.extend(self.later);

@@ -192,7 +192,7 @@ impl WordReader<'_, '_> {
 
     fn finish(mut self) -> Result<(), SetupError> {
         if self.words.len() > self.keywords.len() {
-            self.errors.messages.push(Message::TooMany);
+            self.errors.messages.push(Message::TooMany(None));
         }
         self.errors.into_result()
     }

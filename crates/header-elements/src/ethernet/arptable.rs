@@ -171,7 +171,7 @@ pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Res
     let ip = address(cx, words.first(), "IP", &mut problems);
     let mac = address(cx, words.get(1), "ETH", &mut problems);
     if words.len() > 2 {
-        problems.merge(Message::TooMany.into());
+        problems.merge(Message::TooMany(None).into());
     }
     problems.into_result()?;
     if let (Some(ip), Some(mac)) = (ip, mac) {
@@ -199,7 +199,7 @@ pub(super) fn delete(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Res
     let mut problems = SetupError::default();
     let ip = address(cx, words.first(), "IP", &mut problems);
     if words.len() > 1 {
-        problems.merge(Message::TooMany.into());
+        problems.merge(Message::TooMany(None).into());
     }
     problems.into_result()?;
     if let Some(ip) = ip {

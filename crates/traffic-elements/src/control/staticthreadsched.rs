@@ -45,7 +45,7 @@ impl Element for StaticThreadSched {
                 [name, thread] => (name, thread),
                 [] => return Err(SetupError { messages: vec![missing("ELEMENT"), missing("THREAD")] }),
                 [_] => return Err(SetupError { messages: vec![missing("THREAD")] }),
-                _ => return Err(SetupError { messages: vec![Message::TooMany] }),
+                _ => return Err(SetupError { messages: vec![Message::TooMany(None)] }),
             };
             let thread =
                 i32::from_argument(thread, setup).map_err(|error| SetupError::argument("THREAD", error))?;
