@@ -8,9 +8,11 @@ use element::{Descriptor, Environment, HandlerError, WriteEffect};
 use packet::Timestamp;
 use router::{BegunWrite, LongWrite, Options, Registry, Router, Written};
 
-/// An environment whose time advances whenever it is read, so that a write in steps ends its step soon.
-#[derive(Default)]
-struct Ticking(Cell<i64>);
+/// An environment whose time advances by these microseconds whenever it is read, so that a write in steps ends its step soon.
+struct Ticking {
+    time: Cell<i64>,
+    tick: i64,
+}
 
 impl Environment for Ticking {
     fn now(&self) -> Timestamp {
@@ -18,8 +20,8 @@ impl Environment for Ticking {
     }
 
     fn steady(&self) -> Timestamp {
-        self.0.set(self.0.get() + 60);
-        Timestamp::from_micros(self.0.get())
+        self.time.set(self.time.get() + self.tick);
+        Timestamp::from_micros(self.time.get())
     }
 
     fn seed(&self) -> u64 {
@@ -44,8 +46,13 @@ fn graph(text: &str) -> click_lang::Graph {
 }
 
 fn start(text: &str) -> Router {
-    let registry = Registry::new(elements::REGISTRY);
-    match Router::new(graph(text), registry, Rc::new(Ticking::default()), Options::default()) {
+    start_with(text, 60, None)
+}
+
+fn start_with(text: &str, tick: i64, simulated: Option<Timestamp>) -> Router {
+    let (registry, options) =
+        (Registry::new(elements::REGISTRY), Options { simulated, ..Options::default() });
+    match Router::new(graph(text), registry, Rc::new(Ticking { time: Cell::default(), tick }), options) {
         Ok(router) => router,
         Err(problems) => panic!("{problems:?}"),
     }
@@ -101,6 +108,29 @@ fn old_rules_decide_until_the_new_ones_replace_them() {
         assert_eq!(router.read(handler, ""), Ok(new));
         assert!(router.read("f.form", "").expect("a form").starts_with("fast form: tables, "));
     }
+}
+
+#[test]
+fn packets_have_as_much_time_as_a_write() {
+    let turns_of = |text: &str, simulated| {
+        let mut router = start_with(text, 10, simulated);
+        let write = begin(&mut router, "f.rules", &rules(1_000, "allow all"));
+        let continued = (1..100_000).find(|_| {
+            router.turn();
+            router.continue_write(&write).is_some()
+        });
+        continued.expect("the write ends")
+    };
+    // Without packets, the write has all the time. With simulated time, no result depends on how fast it is.
+    let idle = FIREWALL.replace("InfiniteSource(LENGTH 50)", "Idle");
+    let (alone, simulated) = (turns_of(&idle, None), turns_of(FIREWALL, Some(Timestamp::from_micros(1))));
+    assert_eq!(alone, simulated);
+    // A step reads the time ten times, and a turn three or four times.
+    let shared = turns_of(FIREWALL, None);
+    assert!(
+        alone > 5 && (2 * alone..=5 * alone).contains(&shared),
+        "{shared} turns, {alone} without packets"
+    );
 }
 
 #[test]

@@ -211,6 +211,8 @@ impl RouterState {
             running: Cell::new(NO_ELEMENT),
             watch: Cell::new(Watch::Nothing),
             own_writes: OwnWrites::default(),
+            owed: Cell::default(),
+            has_moved: Cell::default(),
             has_run_timers: Cell::new(false),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),

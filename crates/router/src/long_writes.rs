@@ -6,6 +6,7 @@
 use alloc::string::{String, ToString};
 
 use element::{HandlerError, HandlerTarget, WRITE_STEP, WriteEffect};
+use packet::Timestamp;
 
 use crate::router::{Router, Written};
 use crate::state::{NO_ELEMENT, RouterState, Watch};
@@ -68,16 +69,40 @@ impl RouterState {
         Ok(begun == Some(true))
     }
 
-    /// Repeats short steps until one has a result, for at most [`WRITE_STEP`].
+    /// Repeats short steps until one has a result, for at most [`WRITE_STEP`]. Does nothing while packets move, until they have had as
+    /// much time as the steps before.
     pub(crate) fn for_a_step<T>(&self, mut step: impl FnMut() -> Option<T>) -> Option<T> {
+        if self.has_moved.take() && self.owed.get() > Timestamp::ZERO {
+            return None;
+        }
         let environment = self.resources.environment.as_ref();
-        let until = environment.steady() + WRITE_STEP;
+        let start = environment.steady();
         loop {
             let result = step();
-            if result.is_some() || environment.steady() >= until {
-                return result;
+            let taken = environment.steady() - start;
+            if result.is_none() && taken < WRITE_STEP {
+                continue;
             }
+            // Simulated runs don't depend on how fast they are. What took much longer was interrupted.
+            if self.resources.clock.simulated().is_none() {
+                self.owed.set(taken.min(WRITE_STEP + WRITE_STEP));
+            }
+            return result;
         }
+    }
+
+    /// Moves packets by `work`, which returns whether there were any. Counts the time, if a long write has kept them waiting.
+    #[inline]
+    pub(crate) fn move_packets(&self, work: impl FnOnce() -> bool) -> bool {
+        let owed = self.owed.get();
+        if owed <= Timestamp::ZERO {
+            return work();
+        }
+        let start = self.resources.environment.steady();
+        let has_moved = work();
+        self.owed.set(owed - (self.resources.environment.steady() - start));
+        self.has_moved.set(self.has_moved.get() | has_moved);
+        has_moved
     }
 
     /// Continues a write for at most [`WRITE_STEP`]. Returns the result when it is done.

@@ -107,7 +107,7 @@ impl Router {
             if self.state.resources.environment.is_interrupted() {
                 return RunEnd::Interrupted;
             }
-            let worked = self.run_tasks() | self.free_removed();
+            let worked = self.state.move_packets(|| self.run_tasks()) | self.free_removed();
             self.run_timers();
             self.rounds = self.rounds.wrapping_add(1);
             if !worked || self.rounds.is_multiple_of(ROUNDS_PER_WAIT) {
@@ -266,8 +266,10 @@ impl Router {
     /// Waits until a descriptor is ready, and calls the elements that watch it. Returns whether one was.
     fn notify_ready(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> bool {
         let ready = self.state.resources.environment.wait(watched, until);
-        ready.iter().for_each(|descriptor| self.notify_watchers(*descriptor));
-        !ready.is_empty()
+        self.state.move_packets(|| {
+            ready.iter().for_each(|descriptor| self.notify_watchers(*descriptor));
+            !ready.is_empty()
+        })
     }
 
     /// Reads a handler: `element.handler`, or `handler` of the router.

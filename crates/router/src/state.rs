@@ -12,7 +12,7 @@ use click_lang::{Diagnostic, Graph};
 use element::{
     Context, CountingElements, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime,
 };
-use packet::BatchTrace;
+use packet::{BatchTrace, Timestamp};
 
 use crate::account::{Account, Totals};
 use crate::connection::Connection;
@@ -72,6 +72,10 @@ pub(crate) struct RouterState {
     /// Which writes that change the configuration are noticed now.
     pub(crate) watch: Cell<Watch>,
     pub(crate) own_writes: OwnWrites,
+    /// How long packets are still to be moved before the next step of a long write, if there are any.
+    pub(crate) owed: Cell<Timestamp>,
+    /// Whether packets were moved since a step of a long write was asked for.
+    pub(crate) has_moved: Cell<bool>,
     /// Whether a turn has run timers.
     pub(crate) has_run_timers: Cell<bool>,
     /// The books of the configurations before.

@@ -28,10 +28,10 @@ impl Router {
         if !self.state.resources.driver.is_running() && !self.starting(Self::driver_continues) {
             return Turn { worked: removed, next: None, stopped: true };
         }
-        let tasks = self.run_tasks() | removed;
+        let tasks = self.state.move_packets(|| self.run_tasks()) | removed;
         let timers = self.starting(Self::run_timers);
         self.state.has_run_timers.set(true);
-        let descriptors = self.poll_descriptors();
+        let descriptors = self.state.move_packets(|| self.poll_descriptors());
         let next = self
             .state
             .timers
