@@ -15,6 +15,13 @@ pub const MAX_METERS: usize = 1 << 16;
 /// Bands of a meter.
 pub const MAX_BANDS: usize = 16;
 
+/// The burst of a band that states none, in nanoseconds at its rate: enough for connections with a round-trip time up to that, and so
+/// little that a mean over some seconds shows the rate.
+const DEFAULT_BURST: u64 = 250_000_000;
+
+/// Bits of the longest frame, which such a burst lets pass at any rate.
+const LONGEST_FRAME: u64 = 8 * 65_536;
+
 /// What a band does with packets above its rate (OpenFlow 1.3.5, 5.7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BandType {
@@ -31,7 +38,8 @@ pub struct Band {
     pub band_type: BandType,
     /// The rate above which it does so, in kilobits or packets a second.
     pub rate: u32,
-    /// The amount that may exceed the rate at once, in kilobits or packets; zero means what the rate allows in a second.
+    /// The amount that may exceed the rate at once, in kilobits or packets; zero means what the rate allows in a quarter of a second,
+    /// but at least one frame.
     pub burst: u32,
 }
 
@@ -134,10 +142,13 @@ pub struct Meter {
 
 impl Meter {
     fn new(definition: MeterDefinition, now: Duration) -> Self {
-        let unit = if definition.by_packets() { 1 } else { 1_000 };
+        let (unit, frame) = if definition.by_packets() { (1, 1) } else { (1_000, LONGEST_FRAME) };
         let bucket = |band: &Band| {
-            let burst = if band.burst == 0 { band.rate } else { band.burst };
-            TokenBucket::new(u64::from(band.rate) * unit, 0, u64::from(burst) * unit)
+            let rate = u64::from(band.rate) * unit;
+            match band.burst {
+                0 => TokenBucket::new(rate, DEFAULT_BURST, frame),
+                burst => TokenBucket::new(rate, 0, u64::from(burst) * unit),
+            }
         };
         Self {
             buckets: definition.bands.iter().map(bucket).collect(),
@@ -316,9 +327,13 @@ mod tests {
         assert_eq!(verdicts(by_packets.clone(), 60, 1_000), [10_000, 0, 0]);
         // The burst, and what the rate gives until the last packet.
         assert_eq!(verdicts(by_packets, 60, 5_000), [50 + 9_999, 0, 50_000 - 50 - 9_999]);
-        // Without a burst, it is what the rate gives in a second.
+        // Without a burst, it is what the rate gives in a quarter of a second, or the longest frame.
         let by_rate = definition(true, &[(BandType::Drop, 1_000, 0)]);
-        assert_eq!(verdicts(by_rate, 60, 5_000), [1_000 + 9_999, 0, 50_000 - 1_000 - 9_999]);
+        assert_eq!(verdicts(by_rate, 60, 5_000), [250 + 9_999, 0, 50_000 - 250 - 9_999]);
+        let by_rate = definition(false, &[(BandType::Drop, 8_000, 0)]);
+        assert_eq!(verdicts(by_rate, 1_000, 2_000), [250 + 9_999, 0, 20_000 - 250 - 9_999]);
+        let by_rate = definition(false, &[(BandType::Drop, 8, 0)]);
+        assert_eq!(verdicts(by_rate, 65_536, 1), [1, 0, 9]);
         // 800 kb/s are 1,000 packets of 100 bytes a second; the burst of 8 kb is 10 packets.
         let by_bits = definition(false, &[(BandType::Drop, 800, 8)]);
         assert_eq!(verdicts(by_bits, 100, 2_000), [10 + 9_999, 0, 20_000 - 10 - 9_999]);
