@@ -114,7 +114,7 @@ fn old_rules_decide_until_the_new_ones_replace_them() {
 fn packets_have_as_much_time_as_a_write() {
     let turns_of = |text: &str, simulated| {
         let mut router = start_with(text, 10, simulated);
-        let write = begin(&mut router, "f.rules", &rules(1_000, "allow all"));
+        let write = begin(&mut router, "f.rules", &rules(300, "allow all"));
         let continued = (1..100_000).find(|_| {
             router.turn();
             router.continue_write(&write).is_some()
@@ -131,6 +131,11 @@ fn packets_have_as_much_time_as_a_write() {
         alone > 5 && (2 * alone..=5 * alone).contains(&shared),
         "{shared} turns, {alone} without packets"
     );
+    // A caller that lets no packets move goes on.
+    let mut router = start_with(FIREWALL, 10, None);
+    let write = begin(&mut router, "f.rules", &rules(300, "allow all"));
+    router.turn();
+    assert!((1..100_000).any(|_| router.continue_write(&write).is_some()), "the write ends");
 }
 
 #[test]

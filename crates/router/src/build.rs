@@ -213,6 +213,7 @@ impl RouterState {
             own_writes: OwnWrites::default(),
             owed: Cell::default(),
             has_moved: Cell::default(),
+            stepped: Cell::default(),
             has_run_timers: Cell::new(false),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),

@@ -14,6 +14,9 @@ use crate::state::{NO_ELEMENT, RouterState, Watch};
 /// Bytes of a configuration from which on it is prepared in steps.
 const MIN_LONG_CONFIGURATION: usize = 4_096;
 
+/// After this time a step follows the last one, also if nobody lets packets move.
+const MAX_PAUSE: Timestamp = Timestamp::from_millis(10);
+
 /// A write that has begun.
 #[derive(Debug)]
 pub struct LongWrite {
@@ -72,20 +75,23 @@ impl RouterState {
     /// Repeats short steps until one has a result, for at most [`WRITE_STEP`]. Does nothing while packets move, until they have had as
     /// much time as the steps before.
     pub(crate) fn for_a_step<T>(&self, mut step: impl FnMut() -> Option<T>) -> Option<T> {
-        if self.has_moved.take() && self.owed.get() > Timestamp::ZERO {
-            return None;
-        }
         let environment = self.resources.environment.as_ref();
         let start = environment.steady();
+        let is_owed = self.owed.get() > Timestamp::ZERO && start < self.stepped.get() + MAX_PAUSE;
+        if is_owed && self.has_moved.get() {
+            return None;
+        }
         loop {
             let result = step();
-            let taken = environment.steady() - start;
+            let end = environment.steady();
+            let taken = end - start;
             if result.is_none() && taken < WRITE_STEP {
                 continue;
             }
             // Simulated runs don't depend on how fast they are. What took much longer was interrupted.
             if self.resources.clock.simulated().is_none() {
                 self.owed.set(taken.min(WRITE_STEP + WRITE_STEP));
+                self.stepped.set(end);
             }
             return result;
         }

@@ -109,6 +109,7 @@ impl Router {
             }
             let worked = self.state.move_packets(|| self.run_tasks()) | self.free_removed();
             self.run_timers();
+            self.state.has_moved.set(false);
             self.rounds = self.rounds.wrapping_add(1);
             if !worked || self.rounds.is_multiple_of(ROUNDS_PER_WAIT) {
                 if let Some(end) = self.wait(until) {

@@ -74,8 +74,10 @@ pub(crate) struct RouterState {
     pub(crate) own_writes: OwnWrites,
     /// How long packets are still to be moved before the next step of a long write, if there are any.
     pub(crate) owed: Cell<Timestamp>,
-    /// Whether packets were moved since a step of a long write was asked for.
+    /// Whether this turn has moved packets.
     pub(crate) has_moved: Cell<bool>,
+    /// When the last step of a long write ended.
+    pub(crate) stepped: Cell<Timestamp>,
     /// Whether a turn has run timers.
     pub(crate) has_run_timers: Cell<bool>,
     /// The books of the configurations before.

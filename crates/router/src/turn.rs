@@ -23,6 +23,7 @@ impl Router {
     /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
         self.switch_if_prepared();
+        self.state.has_moved.set(false);
         // Also when nothing else runs any more.
         let removed = self.free_removed();
         if !self.state.resources.driver.is_running() && !self.starting(Self::driver_continues) {
