@@ -221,6 +221,14 @@ fn timewarp_controls_waiting() {
 }
 
 #[test]
+fn simulated_runs_end_at_their_time() {
+    let config =
+        "TimedSource(1) -> c :: Counter -> Discard; InfiniteSource(LIMIT 3) -> d :: Counter -> Discard;";
+    let run = ["run", "--quiet", "--simtime", "--seconds", "3600.5", "--handler", "c.count", "-"];
+    check(&run, config, 0, &["c.count = 3600\n"]);
+}
+
+#[test]
 fn the_driver_ends_like_clicks() {
     let counters = "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregatePacketCounter \
                     -> b :: AggregatePacketCounter -> CheckIPHeader -> Discard;";

@@ -29,7 +29,7 @@ use crate::{live, output};
 pub(crate) struct Arguments {
     #[command(flatten)]
     configuration: ConfigurationArguments,
-    /// Stop after this many seconds.
+    /// Stop after this many seconds, with --simtime of simulated time.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
     /// Print the value of a handler at the end. May be repeated.
@@ -120,8 +120,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let end = loop {
         let wait =
             limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));
-        match engine.run_for(wait) {
-            RunEnd::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break RunEnd::Paused,
+        // A pause would make simulated runs differ.
+        let span = if arguments.simtime { limit } else { Some(wait) };
+        match engine.run_for(span) {
+            RunEnd::Paused if arguments.simtime || limit.is_some_and(|limit| started.elapsed() >= limit) => {
+                break RunEnd::Paused;
+            }
             RunEnd::Paused if table.is_due() => {
                 let progress = live::Progress::of_reading(engine.progress(), started);
                 table.refresh(&engine.snapshot(), progress.as_ref());
@@ -164,7 +168,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 
 /// What runs the configuration: one engine in this thread, or several in theirs.
 enum Engine {
-    Here { router: Box<router::Router>, environment: Rc<ProcessEnvironment>, is_simulated: bool },
+    Here { router: Box<router::Router>, environment: Rc<ProcessEnvironment> },
     Shards(Engines),
 }
 
@@ -190,14 +194,14 @@ impl Engine {
         let environment = Rc::new(ProcessEnvironment::new());
         let router = configuration::router(graph, environment.clone(), options).map_err(refused)?;
         configuration::print(router.warnings(), text);
-        Ok(Engine::Here { router: Box::new(router), environment, is_simulated: arguments.simtime })
+        Ok(Engine::Here { router: Box::new(router), environment })
     }
 
-    fn run_for(&mut self, time: Duration) -> RunEnd {
+    /// Runs for this time, or to its end.
+    fn run_for(&mut self, time: Option<Duration>) -> RunEnd {
         match self {
-            // A pause would make simulated runs differ.
-            Engine::Here { router, is_simulated, .. } => router.run_for((!*is_simulated).then_some(time)),
-            Engine::Shards(engines) => engines.wait(time).unwrap_or(RunEnd::Paused),
+            Engine::Here { router, .. } => router.run_for(time),
+            Engine::Shards(engines) => engines.wait(time.unwrap_or(live::REFRESH)).unwrap_or(RunEnd::Paused),
         }
     }
 
