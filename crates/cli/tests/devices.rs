@@ -77,10 +77,12 @@ print("spread", all(shares) and sum(shares) == 500)
 f.write("WRITE stop\n"); f.flush(); f.readline()
 PYTHON
         wait
+        # A generator works in the first shard only, but ends the run in all.
+        ${CLICK%click} run --shards 2 --quiet -e "InfiniteSource(LIMIT 5, STOP true) -> Discard; FromDevice(two) -> Discard" && echo ended
         "#,
     );
     if let Some(found) = found {
-        let expected = "c.count 500\nrequests.count 5\nshard0/requests.count 5\nreplies.count 10\nfrom.kernel_drops 0\nspread True\n";
+        let expected = "c.count 500\nrequests.count 5\nshard0/requests.count 5\nreplies.count 10\nfrom.kernel_drops 0\nspread True\nended\n";
         assert_eq!(found, expected);
     }
 }

@@ -8,6 +8,7 @@ use packet::{Batch, MAX_SCATTER, Packet, Pool, Timestamp};
 use reason::Reason;
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
+use crate::class_info::ShardMode;
 use crate::deferred::DeferredWrite;
 use crate::driver::Driver;
 use crate::element_state::ElementState;
@@ -637,9 +638,17 @@ impl Context<'_> {
 
 /// The router as a whole.
 impl Context<'_> {
-    /// Decrements the driver's count; the driver stops at 0.
+    /// Decrements the driver's count; the driver stops at 0. If the class works in the first shard only, the other shards stop with
+    /// it: they have nothing that would stop them.
     pub fn stop(&self) {
         self.driver().stop(1);
+        if self.element.class.shards.mode == ShardMode::First
+            && !self.driver().is_running()
+            && let Some(others) = self.environment().others()
+        {
+            // Some may have ended.
+            let _ = others.write("stop", "");
+        }
     }
 
     /// The driver.
