@@ -131,6 +131,7 @@ macro_rules! queries {
 queries!(
     AccountQuery,
     ApplyQuery,
+    ControllerEntriesQuery,
     RemoveQuery,
     LogQuery,
     EventQuery,
@@ -402,6 +403,9 @@ operations! {
     /// Removes a flow from a steering switch.
     REMOVE_FLOW: "remove_flow" Delete "/v1/switches/{switch}/flows/{flow}",
         Nothing, Nothing => Nothing, [NotFound Refused Store], Create;
+    /// Lists the flow entries, groups and meters that OpenFlow controllers have added to a steering switch, page by page.
+    LIST_CONTROLLER_ENTRIES: "list_controller_entries" Get "/v1/switches/{switch}/controller-entries",
+        ControllerEntriesQuery, Nothing => Json<ControllerEntries>, [NotFound Refused], Read;
     /// Lists the services, by name.
     LIST_SERVICES: "list_services" Get "/v1/services",
         Nothing, Nothing => Json<Vec<ServiceStatus>>, [Busy], Read;

@@ -2,10 +2,16 @@
 
 mod support;
 
-use flow_table::{Action, Change, Command, Field, Match, Output};
-use openflow::message::{FlowMod, Hello, Message, PacketInReason, PacketOut, PacketOutAction, PortMod};
+use flow_table::{
+    Action, Band, BandType, Bucket, Change, Command, Field, GroupType, Instructions, Match, MeterDefinition,
+    Output,
+};
+use openflow::message::{
+    FlowMod, GroupMod, Hello, Message, MeterMod, PacketInReason, PacketOut, PacketOutAction, PortMod,
+};
 use openflow::{ErrorCode, VERSION};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -129,7 +135,8 @@ fn steer_packets(threads: &str) {
     let flows = controller.flows(5);
     assert_eq!(flows.len(), 1);
     assert!(flows[0].packets > 100, "{flows:?}");
-    // Users see their flows only, and both kinds are in one table.
+    check_listed_entries(&daemon, &mut controller, port, in_port);
+    // Users see their flows only, unless they ask for others, and both kinds are in one table.
     daemon.check(&["flow", "ls", "lan"], 0, &["no flows: its controllers decide"]);
     daemon.check(&["flow", "add", "lan", "--output", "drop", "--priority", "9"], 0, &[]);
     let delete = Change { table: None, ..Change::new(Command::Delete, Match::any(), 0) };
@@ -138,6 +145,87 @@ fn steer_packets(threads: &str) {
     controller.wait(|message| matches!(message, Message::BarrierReply).then_some(()));
     daemon.check(&["flow", "ls", "lan"], 0, &["drop"]);
     daemon.check(&["account"], 0, &["switch lan"]);
+}
+
+/// What a controller has added is listed for users, on as many pages as it takes.
+fn check_listed_entries(daemon: &Daemon, controller: &mut Controller, port: u32, in_port: u32) {
+    const MANY: u64 = 1500;
+    let list = || daemon.json(&["flow", "ls", "lan", "--controllers"]);
+    let before = list()["entries"].as_array().expect("a list").len() as u64;
+    let with = |matching: Match, field: Field, value: u128| matching.with(field, value).expect("a condition");
+    let ip = with(Match::any(), Field::EthType, 0x800);
+    for number in 0..MANY {
+        let matching = with(ip, Field::Ipv4Src, number.into());
+        let instructions = Instructions::output(Output::Normal);
+        let change = Change { cookie: 8, instructions, ..Change::new(Command::Add, matching, 2) };
+        controller.send(&Message::FlowMod(FlowMod { change, buffer: None }));
+    }
+    let matching = with(
+        with(with(Match::any(), Field::InPort, in_port.into()), Field::EthType, 0x800),
+        Field::IpProto,
+        6,
+    );
+    let matching = with(matching, Field::TcpDst, 80);
+    let bucket = Bucket { weight: 2, actions: vec![Action::Output(Output::Port(port))], ..Bucket::default() };
+    controller.send(&Message::GroupMod(GroupMod::Add {
+        group: 7,
+        group_type: GroupType::Select,
+        buckets: vec![bucket],
+    }));
+    let band = Band { band_type: BandType::Drop, rate: 1000, burst: 0 };
+    let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
+    controller.send(&Message::MeterMod(MeterMod::Add(3, meter)));
+    let instructions = Instructions {
+        meter: Some(3),
+        apply: vec![Action::SetField(Field::TcpDst, 8080), Action::Group(7)],
+        goto: Some(1),
+        ..Instructions::default()
+    };
+    let change = Change {
+        cookie: 0xabc,
+        idle_timeout: Some(Duration::from_secs(600)),
+        instructions,
+        ..Change::new(Command::Add, matching, 40_000)
+    };
+    controller.send(&Message::FlowMod(FlowMod { change, buffer: None }));
+    controller.send(&Message::BarrierRequest);
+    controller.wait(|message| matches!(message, Message::BarrierReply).then_some(()));
+    let listed = list();
+    let entries = listed["entries"].as_array().expect("a list");
+    assert_eq!(entries.len() as u64, before + MANY + 1);
+    let addresses: BTreeSet<&str> = entries
+        .iter()
+        .filter(|entry| entry["cookie"] == "0x8")
+        .filter_map(|entry| entry["match"].as_str())
+        .collect();
+    assert_eq!(addresses.len() as u64, MANY);
+    assert!(addresses.contains("src host 0.0.5.219"), "{addresses:?}");
+    // The one of highest priority comes first.
+    let mut first = entries[0].clone();
+    assert!(first["age_seconds"].take().is_u64());
+    assert_eq!(
+        first,
+        serde_json::json!({
+            "table": 0, "priority": 40_000, "match": "ip vers 4 and tcp dst port 80", "in_port": "source-lan.0",
+            "instructions": ["meter:3", "set_field:8080->tcp_dst", "group:7", "goto_table:1"],
+            "packets": 0, "bytes": 0, "age_seconds": null, "idle_seconds": 600, "cookie": "0xabc",
+        })
+    );
+    assert_eq!(
+        (&listed["groups"], &listed["meters"]),
+        (
+            &serde_json::json!([{"number": 7, "type": "select", "buckets": ["weight:2,output:sink-lan.0"]}]),
+            &serde_json::json!([{"number": 3, "bands": ["drop above 1000 packets/s"]}]),
+        )
+    );
+    let counted =
+        |entry: &serde_json::Value| entry["cookie"] == "0x5" && entry["packets"].as_u64() > Some(100);
+    assert!(entries.iter().any(counted), "{listed}");
+    daemon.check(
+        &["flow", "ls", "lan", "--controllers"],
+        0,
+        &["meter:3,set_field:8080->tcp_dst,group:7", "idle 600s"],
+    );
 }
 
 /// A port that may not send gets nothing, one that may not receive gives nothing, and both can again.

@@ -7,7 +7,7 @@ use flow_table::{Change, Command, EntryFlags, Instructions, Match, Output};
 use model::{ControllerRole, CreateSwitch, SwitchMode, SwitchName};
 use openflow::message::{FlowMod, Message, MultipartReply};
 use protocol::agent::{ControllerState, Reply, Request, ToFabric, VERSION};
-use protocol::fabric::{Client, orders};
+use protocol::fabric::{Client, FabricError, orders};
 use protocol::{Channel, Hello};
 use random::Random;
 use sandbox::{HostSettings, KvmDevice};
@@ -83,6 +83,15 @@ fn an_agent_serves_the_switches_that_have_controllers() {
             panic!("no tables")
         };
         assert_eq!((tables.len(), tables[0].active), (64, 1));
+        // The daemon gets the same, for users; but not of switches without controllers.
+        let report = |switch: &str, request: ByteBuf| {
+            client.ask(orders::ControllerReport { switch: switch.parse().unwrap(), request, from: 0 })
+        };
+        let asked = report("lan", body(&request)).unwrap();
+        assert_eq!((asked.bodies, asked.next), (bodies, None));
+        assert!(matches!(report("wan", body(&request)), Err(FabricError::Flow(_))));
+        assert!(matches!(report("lan", ByteBuf::from(vec![0, 3])), Err(FabricError::Flow(_))));
+        assert!(matches!(report("none", body(&request)), Err(FabricError::NoSwitch(_))));
 
         // The number is never that of another switch.
         client.ask(orders::RemoveSwitch { switch: lan }).unwrap();

@@ -372,6 +372,7 @@ fn lower_test(test: &Test, wanted: bool) -> Result<Vec<Conjunction>, ExpressionE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition_text;
     use classify::{Headers, Program};
     use flow_table::{Ingress, Key};
     use random::Random;
@@ -447,7 +448,7 @@ mod tests {
     #[test]
     fn matches_agree_with_the_rule_language() {
         let mut random = Random::new(5);
-        let (mut checked, mut met) = (0, 0);
+        let (mut checked, mut met, mut stated) = (0, 0, 0);
         for _ in 0..200 {
             let text = expression(&mut random, 2);
             let matches = match matches_of(&text) {
@@ -456,6 +457,13 @@ mod tests {
                 Err(ExpressionError::TooManyMatches) => continue,
                 Err(error) => panic!("{text}: {error}"),
             };
+            for matching in matches.iter().take(4) {
+                let back = condition_text(matching).unwrap_or_else(|| "all".into());
+                if !back.contains('=') {
+                    assert_eq!(matches_of(&back), Ok(vec![*matching]), "{back}");
+                    stated += 1;
+                }
+            }
             let (rules, _) = classifier_rules(&[&text], &NoNames);
             let program = Program::new(rules, classify::Layout::Ip);
             for _ in 0..60 {
@@ -479,6 +487,7 @@ mod tests {
                 met += u32::from(expected);
             }
         }
+        assert!(stated > 200, "{stated} matches");
         assert!(checked > 8_000 && met > 1_500 && met < checked - 1_500, "{met} of {checked}");
     }
 }

@@ -14,6 +14,7 @@ mod account_report;
 mod audit;
 mod boxes;
 mod configuration;
+mod controller_entries;
 mod controllers;
 mod error;
 pub mod escape;
@@ -51,6 +52,9 @@ pub use boxes::{
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
+};
+pub use controller_entries::{
+    ControllerEntries, ControllerEntriesQuery, ControllerEntry, ControllerGroup, ControllerMeter,
 };
 pub use controllers::{
     ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,

@@ -3,11 +3,12 @@
 use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
-    AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerStates, DefineBox,
-    DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, NewPortNumbers, OpenFile, PortNumbers,
-    Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort,
-    RemoveSwitch, ReopenPort, ResumeBox, ServeFunctions, SetAddress, SetDefault, SetPortNumbers, SetSteering,
-    StartBox, Steering, StopBox, SuspendBox, WriteHandler, Writes,
+    AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerReport,
+    ControllerStates, DefineBox, DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log,
+    NewPortNumbers, OpenFile, PortNumbers, Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress,
+    RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch, ReopenPort, ResumeBox, ServeFunctions,
+    SetAddress, SetDefault, SetPortNumbers, SetSteering, StartBox, Steering, StopBox, SuspendBox,
+    WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -44,7 +45,7 @@ routes!(
 );
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
-    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, ServeFunctions, SetSteering,
+    Addresses, ControllerReport, ControllerStates, AddFlow, RemoveFlow, Flows, ServeFunctions, SetSteering,
     Steering, Ports, PortNumbers, NewPortNumbers, SetPortNumbers,
 );
 

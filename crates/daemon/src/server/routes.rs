@@ -24,11 +24,11 @@ use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
     AccountQuery, AccountReport, AddFlow, AddPort, AddressEntry, AuditQuery, BoxDetail, BoxName, BoxStatus,
-    CaptureQuery, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport,
-    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, FlowStatus, HostStatus,
-    Install, LogQuery, MacAddr, Owner, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress,
-    StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade,
-    UpgradeReply, WrittenFile,
+    CaptureQuery, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText,
+    ControllerEntries, ControllerEntriesQuery, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode,
+    EventQuery, FabricRestart, FlowStatus, HostStatus, Install, LogQuery, MacAddr, Owner, PortName,
+    RemoveQuery, RestartQuery, Save, Saved, SetAddress, StopQuery, StopReply, StoreStatus, SwitchDetail,
+    SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -125,6 +125,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "remove_port" => delete(remove_port),
         "list_addresses" => get(list_addresses),
         "list_flows" => get(list_flows),
+        "list_controller_entries" => get(list_controller_entries),
         "add_flow" => post(add_flow),
         "remove_flow" => delete(remove_flow),
         "list_services" => get(list_services),
@@ -477,6 +478,14 @@ async fn list_flows(
     PathNames(name): PathNames<SwitchName>,
 ) -> JsonResult<Vec<FlowStatus>> {
     answer(supervisor, move |supervisor| supervisor.flows(&name)).await
+}
+
+async fn list_controller_entries(
+    Extension(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+    QueryParameters(query): QueryParameters<ControllerEntriesQuery>,
+) -> JsonResult<ControllerEntries> {
+    answer(supervisor, move |supervisor| supervisor.controller_entries(&name, query)).await
 }
 
 async fn add_flow(

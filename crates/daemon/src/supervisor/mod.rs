@@ -9,6 +9,7 @@ mod check;
 mod claims;
 mod configurations;
 mod confirmation;
+mod controller_entries;
 mod destinations;
 mod diff;
 mod drain;

@@ -51,7 +51,10 @@ impl Supervisor {
         }
     }
 
-    fn ask_port_numbers(&self, switch: &SwitchName) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
+    pub(super) fn ask_port_numbers(
+        &self,
+        switch: &SwitchName,
+    ) -> Result<Vec<(OpenFlowPort, u16)>, OperationError> {
         self.steering_switch(switch)?;
         self.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() })
     }

@@ -4,6 +4,8 @@ use super::state::Fabric;
 use crate::error::{OperationError, PortError};
 use crate::network::{Network, adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, OpenFlowPort, PortName, SwitchName};
+use openflow::message::MultipartRequest;
+use openflow::session::Report;
 use protocol::agent::ControllerState;
 use protocol::fabric::{
     FlowDefinition, LinkEnd, NewPortNumbersReply, PortInventory, PortNumberMark, SteeringDefinition,
@@ -32,6 +34,16 @@ impl Fabric {
         switch: SwitchName,
     ) -> Result<Vec<ControllerState>, OperationError> {
         self.0.switches.ask(move |network| network.controller_states(&switch))?
+    }
+
+    /// A part of a report about what controllers have added to a switch.
+    pub(crate) fn controller_report(
+        &self,
+        switch: SwitchName,
+        request: MultipartRequest,
+        from: u64,
+    ) -> Result<Report, OperationError> {
+        self.0.switches.ask(move |network| network.controller_report(&switch, &request, from))?
     }
 
     /// Adds a switch without ports.

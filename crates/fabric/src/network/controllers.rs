@@ -2,10 +2,11 @@
 //! the switch, and what one request costs is bounded.
 
 use super::attach::Network;
-use super::flows::all_steering;
+use super::flows::{all_steering, malformed};
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
+use crate::error::OperationError;
 use flow_table::{Field, Group, GroupCounters, Match, Meter, MeterCounters};
-use model::SwitchMode;
+use model::{SwitchMode, SwitchName};
 use openflow::ErrorCode;
 use openflow::message::{
     Aggregate, Description, FlowRemoved, FlowSelection, FlowStats, GroupDescription, GroupFeatures, GroupMod,
@@ -361,6 +362,19 @@ impl Network {
         })
     }
 
+    /// The same for the daemon, which names the switch.
+    pub(crate) fn controller_report(
+        &mut self,
+        switch: &SwitchName,
+        request: &MultipartRequest,
+        from: u64,
+    ) -> Result<Report, OperationError> {
+        let (record, _) = self.record_and_runner(switch)?;
+        let number = record.number;
+        let refused = |_| malformed("a switch has no such report for controllers");
+        self.report_part(number, request, from).map_err(refused)
+    }
+
     /// What happened at a switch since the last call: packets, and messages about entries and ports.
     pub(crate) fn controller_events(
         &mut self,
@@ -425,8 +439,8 @@ impl Network {
     /// How the connections to the controllers of a switch are; empty if the agent does not say.
     pub(crate) fn controller_states(
         &mut self,
-        switch: &model::SwitchName,
-    ) -> Result<Vec<ControllerState>, crate::error::OperationError> {
+        switch: &SwitchName,
+    ) -> Result<Vec<ControllerState>, OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
         let Some((states, at)) = &record.agent.states else { return Ok(Vec::new()) };
         let passed = at.elapsed().as_secs();

@@ -1,11 +1,12 @@
 //! The connection to the agent, which holds the sessions with OpenFlow controllers, and the thread that serves it.
 
 use super::connection::report;
+use super::controller_reports::{bodies, multipart_request, without_header};
 use crate::lifecycle::Fabric;
 use crate::network::{AgentFault, Network};
 use model::with_causes;
 use openflow::ErrorCode;
-use openflow::message::{Message, encode_multipart};
+use openflow::message::Message;
 use protocol::agent::{
     AgentPacket, AgentSwitch, ControllerState, FromFabric, MAX_ERROR, MAX_REQUEST, Reply, Request, ToFabric,
     VERSION, datapath,
@@ -15,9 +16,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 use std::os::fd::AsFd;
-
-/// Bytes of an OpenFlow message before its body.
-const HEADER: usize = 8;
 
 /// Serves the agent until it closes the connection or violates the protocol. It never waits for the agent in the thread that
 /// moves packets.
@@ -102,16 +100,11 @@ fn answer(fabric: &Fabric, request: Request) -> Option<Reply> {
             }
             Err(code) => Err(code.into()),
         },
-        Request::Report { switch, body, from } => match Message::decode(18, &body) {
-            Ok(Message::MultipartRequest { request, .. }) => {
+        Request::Report { switch, body, from } => match multipart_request(&body) {
+            Ok(request) => {
                 let part = ask(fabric, move |network| network.report_part(switch, &request, from))?;
-                part.map(|part| {
-                    let messages = encode_multipart(0, &part.reply, part.next.is_some());
-                    let bodies = messages.into_iter().filter_map(without_header).collect();
-                    Reply::Report { bodies, next: part.next }
-                })
+                part.map(|part| Reply::Report { bodies: bodies(&part), next: part.next })
             }
-            Ok(_) => Err(ErrorCode::BRC_BAD_TYPE.into()),
             Err(code) => Err(code.into()),
         },
         Request::Events { switch } => {
@@ -151,10 +144,6 @@ fn ask<T: Send + 'static>(
 /// The type and the body of a message. Only a frame that is longer than any message has none.
 fn encoded(message: &Message) -> Option<(u8, ByteBuf)> {
     Some((message.message_type(), without_header(message.encode(0).ok()?)?))
-}
-
-fn without_header(mut message: Vec<u8>) -> Option<ByteBuf> {
-    (message.len() >= HEADER).then(|| ByteBuf::from(message.split_off(HEADER)))
 }
 
 /// The state of a connection, with an error of bounded length.

@@ -1,5 +1,6 @@
 //! Carries out one order.
 
+use super::controller_reports::controller_report;
 use crate::error::OperationError;
 use crate::lifecycle::{AccountFilter, Fabric, StartSettings};
 use crate::network::ServiceKey;
@@ -24,6 +25,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Facts(order) => done(&order, Ok(fabric.facts())),
         Order::AddSwitch(order) => done(&order, fabric.add_switch(order.definition.clone())),
         Order::ControllerStates(order) => done(&order, fabric.controller_states(order.switch.clone())),
+        Order::ControllerReport(order) => done(&order, controller_report(fabric, &order)),
         Order::RemoveSwitch(order) => done(&order, fabric.remove_switch(order.switch.clone())),
         Order::CheckVacant(order) => {
             done(&order, fabric.check_vacant(order.switch.clone(), order.port.clone()))

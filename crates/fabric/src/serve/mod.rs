@@ -3,6 +3,7 @@
 mod agent;
 mod answer;
 mod connection;
+mod controller_reports;
 
 pub use agent::serve_agent;
 pub(crate) use connection::report;

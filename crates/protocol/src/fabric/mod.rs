@@ -13,11 +13,11 @@ pub use client::{Client, Pending, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply, Phase,
-    PortInventory, PortNumberMark, PortStats, ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition,
-    Started, SteeringDefinition, SteeringReply, SwitchInventory, TrafficSnapshot, TranslationDefinition,
-    WritesReply,
+    ConfigurationState, ConfigurationVersion, ControllerReportReply, Counters, EventPage, FabricFacts,
+    FieldMatch, FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage,
+    NewPortNumbersReply, Phase, PortInventory, PortNumberMark, PortStats, ResourceUsage, RewriteReply,
+    SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply, SwitchInventory,
+    TrafficSnapshot, TranslationDefinition, WritesReply,
 };
 pub use orders::{Ask, Order};
 

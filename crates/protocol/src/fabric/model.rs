@@ -7,6 +7,7 @@ use ::model::{
     PortName, RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -533,6 +534,15 @@ pub struct PortNumberMark {
     pub switch: u64,
     /// The last change of its numbers.
     pub change: u64,
+}
+
+/// A part of a report about what controllers have added to a switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllerReportReply {
+    /// The multipart replies: what follows the header of each message.
+    pub bodies: Vec<ByteBuf>,
+    /// Where the next part begins; `None` after the last one.
+    pub next: Option<u64>,
 }
 
 /// Numbers that a switch has given.

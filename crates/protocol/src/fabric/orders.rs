@@ -2,9 +2,10 @@
 
 use super::error::FabricError;
 use super::model::{
-    Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply, PortInventory, PortNumberMark,
-    RewriteReply, Started, SteeringDefinition, SteeringReply, TrafficSnapshot, WritesReply,
+    Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, ControllerReportReply, EventPage,
+    FabricFacts, FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply,
+    PortInventory, PortNumberMark, RewriteReply, Started, SteeringDefinition, SteeringReply, TrafficSnapshot,
+    WritesReply,
 };
 use crate::agent::ControllerState;
 use ::model::{
@@ -76,6 +77,17 @@ orders! {
         /// The switch.
         switch: SwitchName,
     } -> Vec<ControllerState>;
+
+    /// Answers a multipart request of OpenFlow 1.3.5 (7.3.5) about what controllers have added to a switch, from the part that
+    /// begins at `from`; the first one begins at 0.
+    ControllerReport {
+        /// The switch.
+        switch: SwitchName,
+        /// The request: what follows the header of the message.
+        request: ByteBuf,
+        /// The part.
+        from: u64,
+    } -> ControllerReportReply;
 
     /// Removes a switch and its ports. Attached boxes are then attached to nothing.
     RemoveSwitch {

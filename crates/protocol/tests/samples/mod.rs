@@ -9,11 +9,11 @@ use model::{
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
-    FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, NewPortNumbersReply,
-    Phase, PortInventory, PortNumberMark, PortStats, ResourceUsage, RewriteReply, SandboxKind,
-    ServiceDefinition, Started, SteeringDefinition, SteeringReply, SwitchInventory, TrafficSnapshot,
-    TranslationDefinition, WritesReply, orders,
+    ConfigurationState, ConfigurationVersion, ControllerReportReply, Counters, EventPage, FabricError,
+    FabricFacts, FieldMatch, FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd,
+    LogPage, NewPortNumbersReply, Phase, PortInventory, PortNumberMark, PortStats, ResourceUsage,
+    RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
+    SwitchInventory, TrafficSnapshot, TranslationDefinition, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -266,6 +266,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         PortNumbers { switch: switch() } => numbers();
         NewPortNumbers { switch: switch(), since: PortNumberMark { switch: 5, change: 1 } } => NewPortNumbersReply {
             mark: PortNumberMark { switch: 5, change: 4 }, numbers: numbers()
+        };
+        ControllerReport { switch: switch(), request: ByteBuf::from(vec![0, 7, 0, 0]), from: 16 } => ControllerReportReply {
+            bodies: vec![ByteBuf::from(vec![0, 7, 0, 1])], next: Some(32)
         };
         ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {

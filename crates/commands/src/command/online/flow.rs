@@ -9,6 +9,7 @@ use api::{
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
+use super::flow_entries;
 use super::stack::seconds;
 use super::switch::SwitchArguments;
 use crate::error::CommandError;
@@ -39,8 +40,11 @@ enum FlowCommand {
     #[command(visible_alias = "remove", after_help = "Example: clickbox flow rm lan 1")]
     Rm(RemoveFlow),
     /// List the flows of a switch.
-    #[command(visible_alias = "list", after_help = "Example: clickbox flow ls lan")]
-    Ls(SwitchArguments),
+    #[command(
+        visible_alias = "list",
+        after_help = "Examples: clickbox flow ls lan\n          clickbox flow ls lan --controllers"
+    )]
+    Ls(ListFlows),
 }
 
 #[derive(Args)]
@@ -81,6 +85,15 @@ struct AddFlow {
     json: bool,
     #[command(flatten)]
     daemon: Connection,
+}
+
+#[derive(Args)]
+struct ListFlows {
+    /// List what the OpenFlow controllers of the switch have added in place of its flows: flow entries, groups and meters.
+    #[arg(long)]
+    controllers: bool,
+    #[command(flatten)]
+    switch: SwitchArguments,
 }
 
 #[derive(Args)]
@@ -142,7 +155,9 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             }
             online::print_success(remove.json);
         }
-        FlowCommand::Ls(named) => {
+        FlowCommand::Ls(list) if list.controllers => flow_entries::list(&list.switch)?,
+        FlowCommand::Ls(list) => {
+            let named = &list.switch;
             let client = named.daemon.client()?;
             let flows = client.ask(&operation::LIST_FLOWS, &[named.name.as_str()])?;
             if named.json {
@@ -152,7 +167,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             let detail = client.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
             let rest = match detail.controllers.is_empty() {
                 true => "it drops what no chain takes",
-                false => "its controllers decide about packets",
+                false => "its controllers decide about packets (see --controllers)",
             };
             let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
             online::print(&table, &format!("switch {} has no flows: {rest}", named.name));

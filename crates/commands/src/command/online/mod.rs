@@ -12,6 +12,7 @@ mod doctor;
 mod events;
 mod files;
 mod flow;
+mod flow_entries;
 mod handlers;
 mod install;
 mod lifecycle;
