@@ -98,7 +98,7 @@ int clickbox_read_capture(struct clickbox *box, struct clickbox_packet *packets,
     if (most == 0 || box->stopped)
         return 0;
     clickbox_set_error("%s", "");
-    int read = read_packet(box, packets);
+    int read = box->finished ? 0 : read_packet(box, packets);
     box->finished |= read == 0;
     return read == 0 ? -1 : read;
 }

@@ -19,9 +19,11 @@
 #define REGISTER 1
 #define COUNTERS 2
 #define MESSAGE 3
+#define LEAVE 4
 #define WELCOME 0x101
 #define REFUSED 0x102
 #define MESSAGE_FROM 0x103
+#define LEAVING 0x104
 #define TOKEN_SIZE 32
 
 /* A ring: four lines with the indices and the flags, then the slots. */
@@ -247,7 +249,8 @@ static void read_control(struct clickbox *box)
             memcpy(message->bytes, bytes + 8 + NAME_SIZE, rest);
             message->length = rest;
             box->message_count++;
-        }
+        } else if (get16(bytes) == LEAVING && box->leaving)
+            box->leaving = NO_MORE_PACKETS;
     }
 }
 
@@ -322,6 +325,21 @@ static unsigned take_from_faces(struct clickbox *box, struct clickbox_packet *pa
     return taken;
 }
 
+/* Whether the switch has taken all that was answered. If not, the doorbell rings when it takes more. */
+static int is_answered(struct clickbox *box)
+{
+    int answered = 1;
+    for (unsigned face = 0; face < box->faces; face++) {
+        struct ring *ring = &box->transmit[face];
+        store(ring, WRITER_SLEEPS, 1);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        answered &= load(ring, TAIL) == ring->position;
+        if (answered)
+            store(ring, WRITER_SLEEPS, 0);
+    }
+    return answered;
+}
+
 int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsigned most, int timeout_ms)
 {
     if (box->in)
@@ -339,8 +357,13 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
         if (box->gone)
             return -1;
         unsigned taken = take_from_faces(box, packets, most);
-        if (taken > 0 || box->stopped || box->message_count > messages)
+        if (taken > 0 || box->stopped > (box->leaving != 0) || box->message_count > messages)
             return (int)taken;
+        if (box->leaving == NO_MORE_PACKETS && is_answered(box)) {
+            clickbox_set_error("%s", "");
+            box->finished = 1;
+            return -1;
+        }
         box->now = clickbox_clock();
         uint64_t elapsed = box->now - begin;
         if (timeout_ms >= 0 && elapsed >= (uint64_t)timeout_ms * 1000000ull)
@@ -640,6 +663,22 @@ struct clickbox *clickbox_join(const char *path, const struct clickbox_options *
     return box;
 }
 
+int clickbox_drain(struct clickbox *box)
+{
+    uint8_t message[8] = {0};
+    box->finished |= box->in != NULL;
+    if (box->in || box->leaving)
+        return 0;
+    put16(message, LEAVE);
+    put32(message + 4, sizeof message);
+    if (send(box->control, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        clickbox_set_error("clickbox can't be told now that the function leaves: %s", strerror(errno));
+        return -1;
+    }
+    box->leaving = SAID;
+    return 0;
+}
+
 void clickbox_leave(struct clickbox *box)
 {
     if (!box)
@@ -750,5 +789,5 @@ int clickbox_receive_message(struct clickbox *box, char *from, void *bytes)
 
 void clickbox_stop(struct clickbox *box)
 {
-    box->stopped = 1;
+    box->stopped = box->stopped + 1;
 }

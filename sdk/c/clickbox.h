@@ -74,7 +74,13 @@ struct clickbox *clickbox_join(const char *path, const struct clickbox_options *
  * may be NULL. Time is that of the captured packets. */
 struct clickbox *clickbox_offline(const char *read, const char *write);
 
-/* Leaves the service. Packets that were not answered are lost. */
+/* Begins to leave: the function gets no new packets, and its flows continue at the other instances. Go on with clickbox_receive and
+ * clickbox_send: clickbox_receive returns what still waits for the function, and then, when the switch has all answers, -1 with
+ * an empty clickbox_error. Answer before the packets that you hold back. Then call clickbox_leave: no packet was lost. Returns -1
+ * if clickbox can't be told. clickbox_run does all this after clickbox_stop. Offline, the capture ends here. */
+int clickbox_drain(struct clickbox *box);
+
+/* Leaves the service. Packets that were not answered are lost: see clickbox_drain. */
 void clickbox_leave(struct clickbox *box);
 
 /* Why the last call failed that returned NULL or -1. */
@@ -149,11 +155,12 @@ struct clickbox_function {
  * end of a capture, the value of `start` if that is not 0, and otherwise -1. */
 int clickbox_run(struct clickbox *box, const struct clickbox_function *function);
 
-/* Lets clickbox_run return. It may be called from a signal handler. */
+/* Lets clickbox_run leave in order, as clickbox_drain says, and return: after 2 s at most. The second call lets it return at once. It
+ * may be called from a signal handler. */
 void clickbox_stop(struct clickbox *box);
 
 /* The main function of a program: `PROGRAM [SOCKET|FOLDER]` joins a service, and joins again when it is out of it, until SIGINT or
- * SIGTERM. `PROGRAM --read IN.pcap [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`. */
+ * SIGTERM, upon which it leaves in order. `PROGRAM --read IN.pcap [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`. */
 int clickbox_main(int argc, char **argv, const struct clickbox_function *function);
 
 /* ---- Counters ---- */

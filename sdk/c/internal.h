@@ -15,6 +15,9 @@
 #define COUNTER_NAME_SIZE 24
 #define MESSAGE_SIZE 8192
 #define WAITING_MESSAGES 64
+/* What is known of the end of a membership. */
+#define SAID 1
+#define NO_MORE_PACKETS 2
 #define NO_BUFFER UINT32_MAX
 #define MAX_BUFFERS (1u << 20)
 
@@ -59,7 +62,8 @@ struct clickbox {
     uint32_t spin_us;
     uint64_t now, published, looked;
     int gone;
-    volatile int stopped;
+    int leaving; /* SAID or NO_MORE_PACKETS once the function leaves in order. */
+    volatile int stopped; /* How often clickbox_stop was called. */
     struct counter counter[MAX_COUNTERS];
     unsigned counters;
     uint64_t nowhere;

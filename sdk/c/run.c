@@ -8,6 +8,8 @@
 #include <time.h>
 
 #define BATCH 64
+/* How long a function may take to answer what it has when it leaves. */
+#define DRAIN_TIMEOUT 2000000000ull
 
 static void deliver_messages(struct clickbox *box, const struct clickbox_function *function)
 {
@@ -27,8 +29,16 @@ int clickbox_run(struct clickbox *box, const struct clickbox_function *function)
     if (started)
         return started;
     uint64_t next = box->in ? UINT64_MAX : clickbox_clock() + tick;
-    while (!box->stopped) {
-        int wait = -1;
+    uint64_t end = UINT64_MAX;
+    for (;;) {
+        if (box->stopped && end == UINT64_MAX) {
+            if (box->in || clickbox_drain(box) < 0)
+                break;
+            end = clickbox_clock() + DRAIN_TIMEOUT;
+        }
+        if (box->stopped > 1 || box->now >= end)
+            break;
+        int wait = end == UINT64_MAX ? -1 : 100;
         if (function->tick && !box->in)
             wait = box->now < next ? (int)((next - box->now) / 1000000 + 1) : 0;
         int count = clickbox_receive(box, packets, BATCH, wait);
@@ -43,7 +53,7 @@ int clickbox_run(struct clickbox *box, const struct clickbox_function *function)
             next = box->now + tick;
         }
         if (count < 0) {
-            if (box->finished && function->tick)
+            if (box->finished && box->in && function->tick)
                 function->tick(box, function->state);
             return box->finished ? 0 : -1;
         }

@@ -47,8 +47,8 @@ NOWHERE = 0xFFFF
 """What `Box.destination` returns for an unknown name. Given as an answer, it is overruled like one without the right."""
 
 # Messages. Each begins with its kind (2 bytes), two zeros, and its length with these eight bytes (4).
-_REGISTER, _COUNTERS, _MESSAGE = 1, 2, 3
-_WELCOME, _REFUSED, _MESSAGE_FROM = 0x101, 0x102, 0x103
+_REGISTER, _COUNTERS, _MESSAGE, _LEAVE = 1, 2, 3, 4
+_WELCOME, _REFUSED, _MESSAGE_FROM, _LEAVING = 0x101, 0x102, 0x103, 0x104
 _TOKEN_SIZE, _NAME_SIZE = 32, 64
 _MAX_COUNTERS, _COUNTER_NAME = 32, 24
 _WAITING_MESSAGES = 64
@@ -68,6 +68,10 @@ _NO_SERVICE = 0x7FF9
 _LOOK_INTERVAL, _PUBLISH_INTERVAL = 10_000_000, 500_000_000
 # Milliseconds of the longest sleep.
 _LONGEST_SLEEP = 500
+# Nanoseconds that a function may take to answer what it has when it leaves.
+_DRAIN_TIMEOUT = 2_000_000_000
+# What is known of the end of a membership.
+_SAID, _NO_MORE_PACKETS = 1, 2
 _BATCH = 64
 
 _lock = threading.Lock()
@@ -219,7 +223,7 @@ class Box:
         """The number of faces: 1 or 2."""
         self.now = 0
         """Nanoseconds of a clock that only goes forward; offline, the time of the last packet."""
-        self.stopped = False
+        self.stopped = self._leaving = 0
         self.counters = []
         self._destinations = {}
         self._messages = collections.deque()
@@ -322,8 +326,24 @@ class Box:
         box._spare = list(range(box._count))
         return box
 
+    def drain(self):
+        """Begins to leave: the function gets no new packets, and its flows continue at the other instances.
+
+        Go on with `receive` and `send`: `receive` returns what still waits for the function, and then, when the switch has all answers,
+        None. Answer before the packets that you hold back. Then call `leave`: no packet was lost. `run` does all this after `stop`.
+        Offline, the capture ends here. Raises Error if clickbox can't be told.
+        """
+        if self._leaving or self._captures:
+            self._leaving = self._leaving or _SAID
+            return
+        try:
+            self._control.send(struct.pack("<HHI", _LEAVE, 0, 8))
+        except OSError as error:
+            raise Error(f"clickbox can't be told now that the function leaves: {error.strerror or error}") from error
+        self._leaving = _SAID
+
     def leave(self):
-        """Leaves the service. Packets that were not answered are lost."""
+        """Leaves the service. Packets that were not answered are lost: see `drain`."""
         if self._region:
             self.flush()
             self._published = 0
@@ -347,8 +367,11 @@ class Box:
         self._captures = self._control = self._doorbell = None
 
     def stop(self):
-        """Lets `run` return. It may be called from a signal handler."""
-        self.stopped = True
+        """Lets `run` leave in order, as `drain` says, and return: after 2 s at most. The second call lets it return at once.
+
+        It may be called from a signal handler.
+        """
+        self.stopped += 1
 
     # ---- Packets ----
 
@@ -356,9 +379,11 @@ class Box:
         """Sends what was answered, waits for packets, and returns up to `most` as a list.
 
         It waits for at most `timeout_ms` milliseconds; -1 means for ever. The list is empty if none came. It is None at the end of
-        a capture.
+        a capture, and after `drain` when nothing is left.
         """
         if self._captures:
+            if self._leaving:
+                return None
             return self._captures.read(self) if most and not self.stopped else []
         self.flush()
         begin = self.now = time.monotonic_ns()
@@ -373,8 +398,10 @@ class Box:
             packets = []
             for face in range(self.faces):
                 self._take(face, packets, most)
-            if packets or self.stopped or len(self._messages) > messages:
+            if packets or self.stopped > (self._leaving != 0) or len(self._messages) > messages:
                 return packets
+            if self._leaving == _NO_MORE_PACKETS and self._is_answered():
+                return None
             self.now = time.monotonic_ns()
             elapsed = (self.now - begin) // 1_000_000
             if 0 <= timeout_ms <= elapsed:
@@ -407,6 +434,16 @@ class Box:
             packets.append(Packet(self, buffer, offset, length, face))
         if ring.publish(_TAIL, _WRITER_SLEEPS):
             self._ring()
+
+    def _is_answered(self):
+        """Whether the switch has taken all that was answered. If not, the doorbell rings when it takes more."""
+        for ring in self._transmit:
+            ring.words[_WRITER_SLEEPS] = 1
+            _fence()
+            if ring.words[_TAIL] != ring.position:
+                return False
+            ring.words[_WRITER_SLEEPS] = 0
+        return True
 
     def _take_spare(self):
         """A buffer that is in no ring; if there is none, that of a free slot of a transmit ring."""
@@ -540,6 +577,8 @@ class Box:
             kind = struct.unpack_from("<H", message)[0]
             if kind == _REFUSED:
                 self._gone = message[16:].decode(errors="replace")
+            elif kind == _LEAVING and self._leaving:
+                self._leaving = _NO_MORE_PACKETS
             elif kind == _MESSAGE_FROM and 8 + _NAME_SIZE <= len(message) <= 8 + _NAME_SIZE + MESSAGE_SIZE:
                 if len(self._messages) < _WAITING_MESSAGES:
                     self._messages.append((_text(message[8 : 8 + _NAME_SIZE]), message[8 + _NAME_SIZE :]))
@@ -604,13 +643,21 @@ class Box:
             start(self)
         tick_ns = tick_ms * 1_000_000
         following = time.monotonic_ns() + tick_ns
-        while not self.stopped:
-            wait = -1
+        end = None
+        while True:
+            if self.stopped and end is None:
+                if self._captures:
+                    break
+                self.drain()
+                end = time.monotonic_ns() + _DRAIN_TIMEOUT
+            if self.stopped > 1 or end is not None and self.now >= end:
+                break
+            wait = -1 if end is None else 100
             if tick and not self._captures:
                 wait = max(0, (following - self.now) // 1_000_000 + 1)
             packets = self.receive(_BATCH, wait)
             if packets is None:
-                if tick:
+                if tick and self._captures:
                     tick(self)
                 return
             if batch and packets:
@@ -835,8 +882,8 @@ def _run_offline(read, write, callbacks):
 def main(packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1000, slots=0):
     """The main function of a program, with the callbacks of `Box.run`. It ends the process.
 
-    `PROGRAM [SOCKET|FOLDER]` joins a service, and joins again when it is out of it, until SIGINT or SIGTERM. `PROGRAM --read IN.pcap
-    [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`.
+    `PROGRAM [SOCKET|FOLDER]` joins a service, and joins again when it is out of it, until SIGINT or SIGTERM, upon which it leaves
+    in order. `PROGRAM --read IN.pcap [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`.
     """
     if (packet is None) == (batch is None):
         raise TypeError("give either `packet` or `batch`")

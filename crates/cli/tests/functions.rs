@@ -4,6 +4,7 @@
 mod answers;
 mod support;
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,15 @@ impl Function {
             new.is_some_and(|name| instances(daemon, service).iter().any(|one| is_up(one, &name)))
         });
         function
+    }
+
+    /// Lets it leave in order, also if it is stopped. Waits until it has.
+    fn leave(mut self) {
+        let process = Pid::from_child(&self.0);
+        for signal in [Signal::TERM, Signal::CONT] {
+            kill_process(process, signal).expect("it runs");
+        }
+        assert!(self.0.wait().expect("it ends").success());
     }
 
     fn kill(mut self) {
@@ -215,6 +225,19 @@ fn pass_functions_in_c(threads: &str) {
     assert!(!account.contains("service nf"), "{account}");
     daemon.check(&["show", "chain/web"], 0, &["nf", "2,000", "left sink.0: 2,000 packets"]);
 
+    // One leaves under traffic, with packets in its rings: none is lost.
+    kill_process(Pid::from_child(&second.0), Signal::STOP).expect("it runs");
+    send(&daemon, 400);
+    wait("packets wait", || instances(&daemon, "nf")[1]["waiting"].as_u64() > Some(50));
+    second.leave();
+    wait("all packets arrive", || count(&daemon, "sink/got.count") == 2400);
+    daemon.until(&["events"], "nf-2 left service nf: it left in order\n");
+    for name in ["nf-2.0", "nf-2.1", "source.0"] {
+        assert_eq!(port(&daemon, name).2, serde_json::json!({}), "{name}");
+    }
+    daemon.check(&["account"], 0, &[]);
+    let second = Function::join(&daemon, "forward", "nf", &[]);
+
     // One is killed: its flows continue, and the next one takes its place.
     first.kill();
     wait("the switch knows", || ups(&daemon, "nf") == 1);
@@ -232,7 +255,7 @@ fn pass_functions_in_c(threads: &str) {
     third.kill();
     drop(second);
     let _last = Function::join(&daemon, "forward", "nf", &[]);
-    wait("the source has sent all", || count(&daemon, "source/sent.count") == 7000);
+    wait("the source has sent all", || count(&daemon, "source/sent.count") == 7400);
     let lost = |name: &str| {
         let drops = port(&daemon, name).2;
         drops.as_object().expect("drops").values().filter_map(serde_json::Value::as_u64).sum::<u64>()
@@ -249,10 +272,10 @@ fn pass_functions_in_c(threads: &str) {
     };
     let all = || count(&daemon, "sink/got.count") + lost("source.0") + lost_there() + in_hand();
     let start = Instant::now();
-    while all() != 7000 {
+    while all() != 7400 {
         assert!(
             start.elapsed() < Duration::from_secs(20),
-            "{} of 7000: {}",
+            "{} of 7400: {}",
             all(),
             daemon.json(&["switch", "show", "lan"])
         );
@@ -570,11 +593,14 @@ fn functions_in_python_pass_the_packets_of_a_chain() {
     }
     assert_eq!(port(&daemon, "nf-1.0"), (0, 2000, serde_json::json!({})));
     assert_eq!(port(&daemon, "nf-1.1"), (2000, 0, serde_json::json!({})));
-    // It leaves by itself when it is told to.
-    succeed(Command::new("kill").arg(monitor.0.id().to_string()));
+    // It leaves by itself when it is told to, and answers the packets in its ring before.
+    kill_process(Pid::from_child(&monitor.0), Signal::STOP).expect("it runs");
+    send(&daemon, 250);
+    wait("they wait", || instances(&daemon, "nf")[0]["waiting"].as_u64() == Some(250));
+    monitor.leave();
     wait("it leaves", || ups(&daemon, "nf") == 0);
-    daemon.until(&["events"], "nf-1 left service nf: its process ended or left");
-    drop(monitor);
+    daemon.until(&["events"], "nf-1 left service nf: it left in order");
+    assert_eq!(count(&daemon, "sink/got.count"), 2250);
 
     // One that drops all packets; when its service is made again, it joins again.
     let rules = daemon.file("rules", "10.0.0.0/8 drop\n");
@@ -584,7 +610,7 @@ fn functions_in_python_pass_the_packets_of_a_chain() {
     wait("they are dropped", || port(&daemon, "nf-1.1").2 == serde_json::json!({ "function_drop": 250 }));
     wait("they are counted", || published(&daemon, "nf", 0, "dropped") == Some(250));
     assert_eq!(published(&daemon, "nf", 0, "allowed"), Some(0));
-    assert_eq!(count(&daemon, "sink/got.count"), 2000);
+    assert_eq!(count(&daemon, "sink/got.count"), 2250);
     daemon.check(&["service", "rm", "--force", "nf"], 0, &[]);
     daemon.check(&["service", "create", "nf", "--container"], 0, &[]);
     wait("it joins again", || ups(&daemon, "nf") == 1);

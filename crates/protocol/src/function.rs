@@ -7,7 +7,8 @@
 //! 1. The function sends [`Register`](FromFunction::Register).
 //! 2. The fabric answers with [`Welcome`](ToFunction::Welcome), which comes with two descriptors, or three, or with
 //!    [`Refused`](ToFunction::Refused), after which it closes the connection.
-//! 3. From then on both may send messages. The function leaves the service by closing the connection.
+//! 3. From then on both may send messages. The function leaves the service by closing the connection. To lose no packet, it sends
+//!    [`Leave`](FromFunction::Leave) before, waits for [`Leaving`](ToFunction::Leaving), and answers what its rings hold.
 
 use model::{BoxName, Destination, ServiceName};
 use std::fmt;
@@ -57,6 +58,8 @@ pub enum FromFunction {
         /// The bytes.
         payload: Vec<u8>,
     },
+    /// It is about to leave: it asks for no more packets.
+    Leave,
 }
 
 /// A message to a function.
@@ -74,6 +77,8 @@ pub enum ToFunction {
         /// The bytes.
         payload: Vec<u8>,
     },
+    /// Its rings get no packets from now on: what they hold is all.
+    Leaving,
 }
 
 /// What a function learns when it is accepted. Places are bytes from the start of the region.
@@ -164,9 +169,11 @@ impl std::error::Error for MessageError {}
 const REGISTER: u16 = 1;
 const COUNTERS: u16 = 2;
 const MESSAGE: u16 = 3;
+const LEAVE: u16 = 4;
 const WELCOME: u16 = 0x101;
 const REFUSED: u16 = 0x102;
 const MESSAGE_FROM: u16 = 0x103;
+const LEAVING: u16 = 0x104;
 
 /// Reads fields of a message in turn.
 struct Fields<'a>(&'a [u8]);
@@ -279,6 +286,7 @@ impl FromFunction {
                 }
                 Ok(Self::Message { destination, payload })
             }
+            LEAVE => fields.end(Self::Leave),
             other => Err(MessageError::Kind(other)),
         }
     }
@@ -309,6 +317,7 @@ impl FromFunction {
                 bytes.extend([0; 6]);
                 bytes.extend(payload);
             }
+            Self::Leave => bytes = start(LEAVE),
         }
         finish(bytes)
     }
@@ -357,6 +366,7 @@ impl ToFunction {
                 padded(&mut bytes, from.as_str(), NAME);
                 bytes.extend(payload);
             }
+            Self::Leaving => bytes = start(LEAVING),
         }
         finish(bytes)
     }
@@ -409,6 +419,7 @@ impl ToFunction {
                 let from = fields.name()?;
                 Ok(Self::Message { from, payload: fields.0.to_vec() })
             }
+            LEAVING => fields.end(Self::Leaving),
             other => Err(MessageError::Kind(other)),
         }
     }
@@ -425,6 +436,7 @@ mod tests {
             FromFunction::Counters(Vec::new()),
             FromFunction::Message { destination: 3, payload: vec![9; MAX_PAYLOAD] },
             FromFunction::Message { destination: 0, payload: Vec::new() },
+            FromFunction::Leave,
         ]
     }
 
@@ -457,6 +469,7 @@ mod tests {
             ToFunction::Welcome(welcome),
             ToFunction::Welcome(largest),
             ToFunction::Message { from: "nf".parse().unwrap(), payload: vec![1, 2] },
+            ToFunction::Leaving,
         ];
         for message in others.into_iter().chain(refused) {
             assert_eq!(ToFunction::decode(&message.encode()), Ok(message));

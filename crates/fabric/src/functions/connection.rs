@@ -29,6 +29,8 @@ pub(crate) struct Connection {
 pub(crate) struct Attached {
     pub(crate) instance: BoxName,
     pub(crate) destinations: Vec<Destination>,
+    /// Whether it has said that it leaves.
+    pub(crate) is_leaving: bool,
     /// Messages of it that reached no one: the receiver was not there, or did not read.
     pub(crate) lost_messages: u64,
     /// The counters that it has published since the last look.

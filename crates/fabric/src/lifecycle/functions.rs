@@ -235,7 +235,17 @@ impl Watch {
                     self.pass_on(number, destination, payload);
                     None
                 }
-                // It registers twice, or something else comes first.
+                (Received::Message(FromFunction::Leave), Some(attached)) if !attached.is_leaving => {
+                    if let Some(attached) = &mut connection.attached {
+                        attached.is_leaving = true;
+                    }
+                    let of = key.clone();
+                    // If the service is gone, the next look says so.
+                    let _ = fabric.network(move |network| network.let_leave(&of, number, true));
+                    connection.send(&ToFunction::Leaving, &[]);
+                    None
+                }
+                // It registers or leaves twice, or something else comes first.
                 (Received::Message(_), _) => Some(End::Refused(RefusedReason::Malformed)),
             };
             if let Some(end) = end {
@@ -311,7 +321,9 @@ impl Watch {
         if let End::Refused(reason) = end {
             connection.send(&ToFunction::Refused(*reason), &[]);
         }
-        let Some(Attached { instance, lost_messages, counters, .. }) = connection.attached else { return };
+        let Some(Attached { instance, lost_messages, counters, is_leaving, .. }) = connection.attached else {
+            return;
+        };
         let of = key.clone();
         let detached = fabric.network(move |network| {
             if let Some(counters) = counters {
@@ -322,6 +334,7 @@ impl Watch {
         let why = match end {
             // With its service its doorbell is closed, whereupon it may leave before it is told why.
             End::Closed if matches!(detached, Ok(None)) => REMOVED.into(),
+            End::Closed if is_leaving => "it left in order".into(),
             End::Closed => "its process ended or left".into(),
             End::Refused(_) => "it sent something that is no message".into(),
             End::Fault(FunctionFault::Silent) => {
@@ -386,6 +399,7 @@ fn register(
     connection.attached = Some(Attached {
         instance: instance.clone(),
         destinations: service.destinations,
+        is_leaving: false,
         lost_messages: 0,
         counters: None,
     });

@@ -5,6 +5,7 @@
 
 use super::attach::Network;
 use super::device::placeholder;
+use super::flows::all_steering;
 use super::pairs::captured;
 use super::records::{AttachedInstance, NewPort, SwitchRecord};
 use crate::error::{OperationError, PortError};
@@ -16,8 +17,8 @@ use model::{
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use switch::Driver;
 use switch::driver::FunctionPort;
+use switch::{Driver, PortKey};
 
 /// A service that functions attach themselves to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,9 +200,28 @@ impl Network {
         Ok(())
     }
 
+    /// Lets a function leave: its rings get no more packets, its flows continue at the other instances, and it answers what it has. Or
+    /// ends that.
+    pub(crate) fn let_leave(&mut self, key: &ServiceKey, connection: u64, is_leaving: bool) {
+        let Ok(AttachedService { faces, .. }) = self.attached_service(key) else { return };
+        let Ok((record, runner)) = self.record_and_runner(&key.switch) else { return };
+        let instances = record.services.attached.get(&key.service).into_iter().flat_map(BTreeMap::values);
+        let Some(instance) = instances.into_iter().find(|there| there.connection == Some(connection)) else {
+            return;
+        };
+        let ports = faces.ports().filter_map(|face| port_name(&instance.name, face).ok());
+        let keys: Vec<PortKey> =
+            ports.filter_map(|port| record.port_numbers.get(&port).map(PortKey)).collect();
+        for steering in all_steering(&key.switch, runner).into_iter().flatten() {
+            keys.iter().for_each(|key| steering.chains_mut().set_leaving(*key, is_leaving));
+        }
+    }
+
     /// Takes a function out of its service: its flows continue at the other instances. Returns the number of packets that were
     /// in its rings, which are lost as `down`; `None` if the service no longer has it.
     pub(crate) fn detach_function(&mut self, key: &ServiceKey, connection: u64) -> Option<u64> {
+        // The next one at its ports has nothing to do with that.
+        self.let_leave(key, connection, false);
         let (record, _) = self.record_and_runner(&key.switch).ok()?;
         let instances = record.services.attached.get_mut(&key.service);
         let mut instances = instances.into_iter().flat_map(BTreeMap::values_mut);

@@ -134,6 +134,7 @@ fn a_fabric_survives_any_messages_of_a_function() {
         FromFunction::Counters(vec![("packets".into(), 7); 32]),
         FromFunction::Message { destination: 0, payload: vec![1; 4096] },
         FromFunction::Message { destination: 1, payload: Vec::new() },
+        FromFunction::Leave,
     ];
     for seed in 1..=300 {
         let mut random = Random::new(seed);

@@ -34,7 +34,10 @@ pub(super) struct Instance {
     /// The inner port and the outer port.
     pub(super) ports: [PortKey; 2],
     pub(super) is_draining: bool,
+    /// Whether it can receive packets.
     pub(super) is_up: bool,
+    /// Whether it gets no packets any more, and answers those that it has.
+    pub(super) is_leaving: bool,
     /// Flows that are assigned to it.
     pub(super) flows: u64,
     /// Packets sent to it.
@@ -66,6 +69,7 @@ impl Service {
             let old = old.filter(|old| old.ports == instance.ports);
             let [flows, packets, overruled, lost] =
                 old.as_ref().map_or([0; 4], |old| [old.flows, old.packets, old.overruled, old.lost]);
+            let is_leaving = old.as_ref().is_some_and(|old| old.is_leaving);
             let (learnt, refused) = old.map_or_else(Default::default, |old| (old.learnt, old.refused));
             if slots.len() <= slot {
                 slots.resize(slot + 1, None);
@@ -73,7 +77,8 @@ impl Service {
             slots[slot] = Some(Instance {
                 ports: instance.ports,
                 is_draining: instance.is_draining,
-                is_up: is_up(instance.ports),
+                is_up: is_up(instance.ports) && !is_leaving,
+                is_leaving,
                 flows,
                 packets,
                 overruled,
@@ -103,12 +108,18 @@ impl Service {
         }
     }
 
-    /// Notes whether an instance is up.
+    /// Notes whether the ports of an instance are up.
     pub(super) fn set_up(&mut self, slot: u8, is_up: bool) {
         if let Some(instance) = self.get_mut(slot) {
-            instance.is_up = is_up;
+            instance.is_up = is_up && !instance.is_leaving;
         }
         self.update_choices();
+    }
+
+    /// Whether an instance gets no packets any more and answers those that it has, also of flows that others have now.
+    #[cold]
+    pub(super) fn is_leaving(&self, slot: u8) -> bool {
+        self.get(slot).is_some_and(|instance| instance.is_leaving)
     }
 
     pub(super) fn get(&self, slot: u8) -> Option<&Instance> {

@@ -276,6 +276,16 @@ impl Chains {
         }
     }
 
+    /// Lets the instance behind a port leave: its flows go on at others, and it answers the packets that it has. Or ends that.
+    pub fn set_leaving(&mut self, port: PortKey, is_leaving: bool) {
+        if let Some(Role { service, slot, .. }) = self.roles.get(port.0).copied()
+            && let Some(instance) = self.services.get_mut(service).and_then(|service| service.get_mut(slot))
+        {
+            instance.is_leaving = is_leaving;
+            self.update_instance(port);
+        }
+    }
+
     /// Finds out again whether the instance behind a port can receive packets.
     fn update_instance(&mut self, port: PortKey) {
         let Self { up, silent, .. } = self;
@@ -387,7 +397,9 @@ impl Chains {
         let is_own = hash != 0
             && (hash >> 48) as u16 == identity.check
             && version.hops.get(hop) == Some(&role.service)
-            && self.records.slot(identity.record, hop) == role.slot;
+            && (self.records.slot(identity.record, hop) == role.slot
+                // The tag is the host's: the instance was given the packet.
+                || self.services.get(role.service).is_some_and(|service| service.is_leaving(role.slot)));
         if !is_own {
             return None;
         }
@@ -693,8 +705,8 @@ impl Chains {
         let service = self.services.get(service);
         let status = |(slot, instance): (u8, &super::instances::Instance)| InstanceStatus {
             slot,
-            is_up: instance.is_up,
-            is_draining: instance.is_draining,
+            is_up: instance.is_up || instance.is_leaving,
+            is_draining: instance.is_draining || instance.is_leaving,
             flows: instance.flows,
             packets: instance.packets,
             overruled: instance.overruled,
