@@ -2,9 +2,12 @@
 
 #[path = "functions/answers.rs"]
 mod answers;
+#[path = "functions/containers.rs"]
+mod containers;
+#[path = "functions/leaving.rs"]
+mod leaving;
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,15 +87,6 @@ impl Function {
             new.is_some_and(|name| instances(daemon, service).iter().any(|one| is_up(one, &name)))
         });
         function
-    }
-
-    /// Lets it leave in order, also if it is stopped. Waits until it has.
-    fn leave(mut self) {
-        let process = Pid::from_child(&self.0);
-        for signal in [Signal::TERM, Signal::CONT] {
-            kill_process(process, signal).expect("it runs");
-        }
-        assert!(self.0.wait().expect("it ends").success());
     }
 
     fn kill(mut self) {
@@ -226,16 +220,7 @@ fn pass_functions_in_c(threads: &str) {
     daemon.check(&["show", "chain/web"], 0, &["nf", "2,000", "left sink.0: 2,000 packets"]);
 
     // One leaves under traffic, with packets in its rings: none is lost.
-    kill_process(Pid::from_child(&second.0), Signal::STOP).expect("it runs");
-    send(&daemon, 400);
-    wait("packets wait", || instances(&daemon, "nf")[1]["waiting"].as_u64() > Some(50));
-    second.leave();
-    wait("all packets arrive", || count(&daemon, "sink/got.count") == 2400);
-    daemon.until(&["events"], "nf-2 left service nf: it left in order\n");
-    for name in ["nf-2.0", "nf-2.1", "source.0"] {
-        assert_eq!(port(&daemon, name).2, serde_json::json!({}), "{name}");
-    }
-    daemon.check(&["account"], 0, &[]);
+    leaving::leave(&daemon, second, 2, 400);
     let second = Function::join(&daemon, "forward", "nf", &[]);
 
     // One is killed: its flows continue, and the next one takes its place.
@@ -594,13 +579,7 @@ fn functions_in_python_pass_the_packets_of_a_chain() {
     assert_eq!(port(&daemon, "nf-1.0"), (0, 2000, serde_json::json!({})));
     assert_eq!(port(&daemon, "nf-1.1"), (2000, 0, serde_json::json!({})));
     // It leaves by itself when it is told to, and answers the packets in its ring before.
-    kill_process(Pid::from_child(&monitor.0), Signal::STOP).expect("it runs");
-    send(&daemon, 250);
-    wait("they wait", || instances(&daemon, "nf")[0]["waiting"].as_u64() == Some(250));
-    monitor.leave();
-    wait("it leaves", || ups(&daemon, "nf") == 0);
-    daemon.until(&["events"], "nf-1 left service nf: it left in order");
-    assert_eq!(count(&daemon, "sink/got.count"), 2250);
+    leaving::leave(&daemon, monitor, 1, 250);
 
     // One that drops all packets; when its service is made again, it joins again.
     let rules = daemon.file("rules", "10.0.0.0/8 drop\n");
@@ -745,82 +724,4 @@ fn stack_files_have_services_of_functions() {
     daemon.check(&["down", "edge"], 0, &[]);
     assert!(!folder(&daemon, "nf").exists());
     drop(function);
-}
-
-/// A function that sees nothing of the host but its program and the folder of its service: in mount, process, network, IPC, name
-/// and user namespaces of its own.
-#[test]
-fn a_function_runs_in_namespaces_of_its_own() {
-    if !require(Capability::Root) {
-        return;
-    }
-    let daemon = daemon("function-namespaces", &[]);
-    let root = daemon.folder.join("root");
-    fs::create_dir_all(root.join("function")).expect("a folder");
-    fs::copy(built().join("forward"), root.join("nf")).expect("the program");
-    let (root, own) = (root.to_str().expect("a plain path"), folder(&daemon, "nf"));
-    let script = format!("mount --bind {} {root}/function && exec chroot {root} /nf", own.display());
-    let child = Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--net",
-            "--ipc",
-            "--uts",
-        ])
-        .args(["sh", "-c", &script])
-        .stderr(Stdio::inherit())
-        .spawn();
-    let function = Function(child.expect("unshare starts"));
-    wait("it joins", || ups(&daemon, "nf") == 1);
-    pass(&daemon, 1000);
-    assert_eq!(port(&daemon, "nf-1.0"), (1000, 1000, serde_json::json!({})));
-    function.kill();
-    wait("it is gone", || ups(&daemon, "nf") == 0);
-}
-
-/// The same with podman: an image from nothing but the program, as `clickbox function new` describes it.
-#[test]
-fn a_function_runs_in_a_container() {
-    let daemon = daemon("function-container", &[]);
-    let image = daemon.folder.join("image");
-    fs::create_dir_all(&image).expect("a folder");
-    fs::copy(built().join("forward"), image.join("nf")).expect("the program");
-    fs::write(image.join("Containerfile"), "FROM scratch\nCOPY nf /nf\nENTRYPOINT [\"/nf\"]\n")
-        .expect("a file");
-    let name = format!("clickbox-test-{}", std::process::id());
-    let build = Command::new("podman").args(["build", "-q", "-t", &name]).arg(&image).output();
-    match build {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => return skip(Capability::Containers, String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return skip(Capability::Containers, error),
-    }
-    let volume = format!("{}:/function", folder(&daemon, "nf").display());
-    let mut command = Command::new("podman");
-    command.args(["run", "--rm", "--network=none", "--name", &name, "-v", &volume]);
-    // Limits that a container may set in a container.
-    command.args(["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096", "--runtime=runc"]);
-    let begin = Instant::now();
-    let child = command.arg(&name).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut function = Function(child.expect("podman starts"));
-    while ups(&daemon, "nf") == 0 {
-        if function.0.try_wait().expect("its state").is_some() || begin.elapsed() > Duration::from_secs(20) {
-            let _ = Command::new("podman").args(["rm", "-f", &name]).output();
-            return skip(Capability::Containers, "podman does not run the container");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let started = begin.elapsed();
-    pass(&daemon, 1000);
-    println!("from podman run: an instance after {started:.0?}, 1,000 packets after {:.0?}", begin.elapsed());
-    assert_eq!(port(&daemon, "nf-1.0"), (1000, 1000, serde_json::json!({})));
-    // podman passes the signal on, and the function leaves.
-    succeed(Command::new("podman").args(["stop", "--time", "5", &name]));
-    wait("it is gone", || ups(&daemon, "nf") == 0);
-    daemon.until(&["events"], "nf-1 left service nf: its process ended or left");
-    let _ = Command::new("podman").args(["rmi", "-f", &name]).output();
 }
