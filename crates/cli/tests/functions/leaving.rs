@@ -12,7 +12,7 @@ pub(crate) fn leave(daemon: &Daemon, mut function: Function, number: usize, pack
     let end = count(daemon, "sink/got.count") + packets;
     signal(Signal::STOP);
     send(daemon, packets);
-    wait("packets wait", || instances(daemon, "nf")[number - 1]["waiting"].as_u64() > Some(50));
+    wait("packets wait", || instances(daemon, "nf")[number - 1]["waiting"].as_u64() > Some(10));
     signal(Signal::TERM);
     signal(Signal::CONT);
     assert!(function.0.wait().expect("it ends").success());

@@ -13,7 +13,7 @@ fn a_function_that_leaves_in_order_loses_nothing() {
         bed.send(200);
         bed.until("packets wait", |bed| bed.port("nf-1.0").1 + bed.port("nf-2.0").1 == 200);
         let waiting = bed.port("nf-2.0").1;
-        assert!((50..150).contains(&waiting), "{waiting}");
+        assert!(waiting > 10, "{waiting}");
         second.send(&FromFunction::Leave.encode());
         assert_eq!(second.receive(), Some(ToFunction::Leaving));
         let states = |bed: &TestBed| -> Vec<_> {
