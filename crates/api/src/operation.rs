@@ -388,7 +388,8 @@ operations! {
     /// Adds a port to a switch.
     ADD_PORT: "add_port" Post "/v1/switches/{switch}/ports",
         Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store], Create;
-    /// Removes a port from a switch. A port that connects a box or another switch is removed only by force.
+    /// Removes a port from a switch. A port that connects a box or another switch, or where a chain begins or ends, is removed only
+    /// by force.
     REMOVE_PORT: "remove_port" Delete "/v1/switches/{switch}/ports/{port}",
         RemoveQuery, Nothing => Nothing, [NotFound Busy Store], Create;
     /// Lists the addresses that a switch knows.

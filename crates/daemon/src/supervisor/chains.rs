@@ -183,6 +183,16 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The chains that begin or end at a port.
+    pub(super) fn chains_at(&self, switch: &SwitchName, port: &PortName) -> Vec<Subject> {
+        let switches = self.0.switches();
+        let chains = switches.get(switch).into_iter().flat_map(|stored| &stored.steering.chains);
+        let is_there = |chain: &&StoredChain| {
+            chain.definition.from.as_ref() == Some(port) || chain.definition.to == *port
+        };
+        chains.filter(is_there).map(|chain| Subject::from((switch, &chain.definition.name))).collect()
+    }
+
     fn stored_chain(&self, switch: &SwitchName, chain: &ChainName) -> Result<StoredChain, OperationError> {
         let stored = self.stored_switch(switch)?;
         let found = stored.steering.chain(chain).cloned();

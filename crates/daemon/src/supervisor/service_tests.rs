@@ -178,6 +178,28 @@ fn each_change_gives_the_fabric_the_whole_state() {
     bed.remove_switch(&lan()).unwrap();
 }
 
+/// A port where a chain begins or ends goes by force only.
+#[test]
+fn ports_of_chains_are_in_use() {
+    let bed = bed();
+    bed.create_service(service("ids", 1)).unwrap();
+    for name in ["web", "dns"] {
+        let from = (name == "web").then(|| "uplink".parse().unwrap());
+        bed.create_chain(CreateChain { from, ..chain(name, &["ids"]) }).unwrap();
+    }
+    let [uplink, wan] = ["uplink", "wan"].map(|name| name.parse().unwrap());
+    assert_eq!(refused(bed.remove_unused_port(&lan(), &uplink)), "port lan/uplink is used by chain lan/web");
+    assert_eq!(
+        refused(bed.remove_unused_port(&lan(), &wan)),
+        "port lan/wan is used by chain lan/web, chain lan/dns"
+    );
+    bed.remove_port(&lan(), &uplink).unwrap();
+    bed.remove_chain(&lan(), &"web".parse().unwrap()).unwrap();
+    assert_eq!(refused(bed.remove_unused_port(&lan(), &wan)), "port lan/wan is used by chain lan/dns");
+    bed.remove_chain(&lan(), &"dns".parse().unwrap()).unwrap();
+    bed.remove_unused_port(&lan(), &wan).unwrap();
+}
+
 /// A chain that a service may send packets to goes by force only, and may come back.
 #[test]
 fn chains_that_services_may_send_to_are_in_use() {

@@ -426,19 +426,19 @@ impl Supervisor {
 
     /// Removes a port from a switch. The other end of a pipe is removed too; a box's port is then attached to nothing.
     pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
-        self.remove_port_if(switch, port, |_| true)
+        self.remove_port_if(switch, port, true)
     }
 
-    /// Like [`remove_port`](Self::remove_port), if the port connects no box and no other switch.
+    /// Like [`remove_port`](Self::remove_port), if the port connects no box and no other switch, and no chain begins or ends there.
     pub fn remove_unused_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
-        self.remove_port_if(switch, port, Option::is_none)
+        self.remove_port_if(switch, port, false)
     }
 
     fn remove_port_if(
         &self,
         switch: &SwitchName,
         port: &PortName,
-        accept: impl FnOnce(&Option<Subject>) -> bool,
+        is_forced: bool,
     ) -> Result<(), OperationError> {
         let claims = || {
             let driver = self.described_port(switch, port);
@@ -450,9 +450,12 @@ impl Supervisor {
             std::iter::once(Claim::change(switch)).chain(far_end).collect()
         };
         self.operate(Action::Change, switch, &claims, |operation| {
-            let user = user_of(&self.described_port(switch, port)?);
-            if !accept(&user) {
-                return Err(OperationError::InUse((switch, port).into(), user.into_iter().collect()));
+            let driver = self.described_port(switch, port)?;
+            let ends = both_ends(switch, port, &driver);
+            let chains = ends.into_iter().flat_map(|(switch, port)| self.chains_at(&switch, &port));
+            let users: Vec<Subject> = user_of(&driver).into_iter().chain(chains).collect();
+            if !users.is_empty() && !is_forced {
+                return Err(OperationError::InUse((switch, port).into(), users));
             }
             self.plan_port_removal(operation, switch, port)?;
             let (switch, port) = (switch.clone(), port.clone());

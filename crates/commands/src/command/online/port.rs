@@ -29,7 +29,7 @@ enum PortCommand {
     Add(Box<AddPort>),
     /// Remove a port from a switch.
     ///
-    /// A port that connects a box or another switch is removed only by force.
+    /// A port that connects a box or another switch, or where a chain begins or ends, is removed only by force.
     #[command(
         visible_alias = "remove",
         after_help = "Examples: clickbox port rm lan tap0\n          clickbox port rm --force lan fw.0"
