@@ -142,10 +142,10 @@ struct Scale {
     /// Name of the service.
     #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
     name: ServiceName,
-    /// Number of instances.
+    /// Number of instances. With --auto, the number to begin with, or the nearest one that is between MIN and MAX.
     #[arg(value_name = "N", required_unless_present = "auto")]
     replicas: Option<u16>,
-    /// Let the daemon scale the service by its load between these numbers.
+    /// Let the daemon scale the service by its load between these numbers. It begins with N, or with the present number.
     #[arg(long, value_name = "MIN-MAX")]
     auto: Option<ReplicaRange>,
     /// Seconds after which instances that are too many are removed even if they have flows.
