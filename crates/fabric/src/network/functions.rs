@@ -7,7 +7,7 @@ use super::attach::Network;
 use super::device::placeholder;
 use super::flows::all_steering;
 use super::pairs::captured;
-use super::records::{AttachedInstance, NewPort, SwitchRecord};
+use super::records::{AttachedInstance, AttachedInstances, NewPort, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::MAX_FUNCTION_SILENCE;
 use model::{
@@ -57,12 +57,12 @@ fn is_attached(record: &SwitchRecord, service: &ServiceName, name: &BoxName) -> 
     instances.is_some_and(|all| all.values().any(|there| there.name == *name))
 }
 
-/// Gives each service that functions attached themselves to these instances in place of those of the definition, and forgets
-/// instances of services that are gone or have changed. Returns the ports that are no longer needed.
-pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefinition) -> Vec<PortName> {
+/// Gives each service that functions attached themselves to these instances in place of those of the definition, and takes away
+/// the instances of services that are gone or have changed. Returns these.
+pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefinition) -> AttachedInstances {
     let attached = std::mem::take(&mut record.services.attached);
     let before = &record.services.definition;
-    let (mut gone, mut kept) = (Vec::new(), BTreeMap::new());
+    let (mut gone, mut kept) = (BTreeMap::new(), BTreeMap::new());
     for (name, instances) in attached {
         let is_own = |name: &BoxName| instances.values().any(|there| there.name == *name);
         let find = |all: &SteeringDefinition| all.services.iter().find(|of| of.name == name).cloned();
@@ -72,15 +72,8 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
                 == (new.faces, &new.destinations, new.places, &new.pool)
                 && new.instances.iter().all(|instance| is_own(&instance.name))
         };
-        if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_same(old, new)) {
-            kept.insert(name, instances);
-            continue;
-        }
-        let faces = old.map(|of| of.faces).unwrap_or_default();
-        let ports = instances.values().flat_map(|there| {
-            faces.ports().filter_map(|face| port_name(&there.name, face).ok()).collect::<Vec<_>>()
-        });
-        gone.extend(ports);
+        let is_kept = old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_same(old, new));
+        (if is_kept { &mut kept } else { &mut gone }).insert(name, instances);
     }
     record.services.attached = kept;
     for service in &mut definition.services {
@@ -94,6 +87,20 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
         }
     }
     gone
+}
+
+/// The ports of instances that attached themselves to services of this definition.
+pub(super) fn ports_of(attached: &AttachedInstances, definition: &SteeringDefinition) -> Vec<PortName> {
+    let mut ports = Vec::new();
+    for (name, instances) in attached {
+        let service = definition.services.iter().find(|of| of.name == *name);
+        let faces = service.map(|of| of.faces).unwrap_or_default();
+        let of_instance = |there: &AttachedInstance| {
+            faces.ports().filter_map(|face| port_name(&there.name, face).ok()).collect::<Vec<_>>()
+        };
+        ports.extend(instances.values().flat_map(of_instance));
+    }
+    ports
 }
 
 /// The counters that an instance publishes, if it attached itself.

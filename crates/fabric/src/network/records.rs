@@ -72,6 +72,9 @@ pub(super) struct SwitchRecord {
     pub(super) agent: AgentRecord,
 }
 
+/// Functions that attached themselves, by service and number.
+pub(super) type AttachedInstances = BTreeMap<ServiceName, BTreeMap<u16, AttachedInstance>>;
+
 /// The services and chains of a switch, with the numbers that its forwarding knows them by.
 #[derive(Debug, Default)]
 pub(super) struct ServiceRecord {
@@ -82,7 +85,7 @@ pub(super) struct ServiceRecord {
     /// The slots of instances, by service.
     pub(super) slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
     /// Functions that attached themselves, by service.
-    pub(super) attached: BTreeMap<ServiceName, BTreeMap<u16, AttachedInstance>>,
+    pub(super) attached: AttachedInstances,
     /// Flows that are handed over.
     pub(super) handover: HandoverRecord,
 }

@@ -3,7 +3,7 @@
 use super::attach::Network;
 use super::faces::prepare_faces;
 use super::flows::{all_steering, malformed, port_key};
-use super::functions::{counters, fill_in};
+use super::functions::{counters, fill_in, ports_of};
 use super::handover_record::range_plan;
 use super::numbers::number;
 use super::records::{ServiceRecord, SwitchRecord};
@@ -237,7 +237,8 @@ impl Network {
         check(&definition)?;
         let (record, runner) = self.record_and_runner(switch)?;
         let mut all = all_steering(switch, runner)?;
-        let gone = fill_in(record, &mut definition);
+        let mut gone = fill_in(record, &mut definition);
+        let slots = record.services.slots.clone();
         let before = std::mem::replace(&mut record.services.definition, definition.clone());
         record.services.handover.follow(&definition);
         let result = match plan(record, &definition) {
@@ -248,6 +249,8 @@ impl Network {
             }
             Err(error) => {
                 record.services.definition = before.clone();
+                record.services.attached.append(&mut gone);
+                record.services.slots = slots;
                 record.services.handover.follow(&before);
                 // The numbers of before: they were enough then.
                 if let Ok(plan) = plan(record, &before) {
@@ -256,7 +259,7 @@ impl Network {
                 Err(error)
             }
         };
-        self.drop_function_ports(switch, &gone);
+        self.drop_function_ports(switch, &ports_of(&gone, &before));
         self.wake_handovers();
         result
     }
