@@ -1,10 +1,11 @@
 //! The audit log: a file beside the store to which entries are only appended, one line of JSON each.
 //!
-//! An entry is in the file, and on the disk, before its request is answered. That of an operation is also in the store's
+//! An entry is in the file, and on the disk, before its request is answered. That of an operation is in the store's
 //! transaction with the changes, so that the request waits for the disk once, and neither is there without the other. Its
 //! line in the file may reach the disk later; then the row in the store is removed. The next daemon appends the entries of
-//! rows that the file lacks. Other entries wait for the file; those that come together wait for the disk once. The file is
-//! renamed when it is long; the oldest files are removed.
+//! rows that the file lacks. That of a write to a handler which changes no configuration is in the file before, and on the disk
+//! within a second: a power failure ends the box too. Other entries wait for the file; those that come together wait for the
+//! disk once. The file is renamed when it is long; the oldest files are removed.
 
 use crate::history::{History, HistoryLimits};
 use api::{AuditEntry, Time};
@@ -81,8 +82,19 @@ struct Pending {
     entry: Option<AuditEntry>,
     /// What the body of the request adds to the detail.
     detail: String,
-    /// Its number in the store, where it has succeeded.
-    row: Option<i64>,
+    kept: Kept,
+}
+
+/// Where an entry is when the power fails before its line in the file is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Nowhere: its request waits for the line.
+    #[default]
+    Nowhere,
+    /// In the store, with this number, as one that has succeeded.
+    Stored(i64),
+    /// Nowhere, and its request does not wait if it succeeds: what it does is lost with the power too.
+    Unneeded,
 }
 
 impl PendingEntry {
@@ -106,6 +118,11 @@ impl PendingEntry {
         self.pending().detail = detail;
     }
 
+    /// Records that what the request does is lost with the power.
+    pub(crate) fn set_unneeded(&self) {
+        self.pending().kept = Kept::Unneeded;
+    }
+
     /// The entry if the request succeeds. `None` if the request is not recorded.
     fn done(&self) -> Option<AuditEntry> {
         let pending = self.pending();
@@ -114,18 +131,18 @@ impl PendingEntry {
         Some(entry)
     }
 
-    /// Takes the entry with its result, and its number in the store if it is there.
-    pub(crate) fn take(&self, result: Option<String>) -> Option<(AuditEntry, Option<i64>)> {
+    /// Takes the entry with its result.
+    pub(crate) fn take(&self, result: Option<String>) -> Option<(AuditEntry, Kept)> {
         let mut pending = self.pending();
         let entry = pending.entry.take()?;
         let mut entry = pending.with_detail(entry);
-        if pending.row.is_none() {
+        if !matches!(pending.kept, Kept::Stored(_)) {
             entry.time = Time::now();
         }
         if let Some(result) = result {
             entry.result = result;
         }
-        Some((entry, pending.row))
+        Some((entry, pending.kept))
     }
 }
 
@@ -259,14 +276,14 @@ struct Unsynced {
 enum SyncedLine {
     /// A request waits for it.
     Awaited(oneshot::Sender<io::Result<()>>),
-    /// Its entry is in the store, with this number.
-    Stored(i64),
+    /// No request does. Its entry may be in the store, with this number.
+    Unawaited(Option<i64>),
 }
 
-/// Entries in the store whose lines are written to the file.
+/// Lines in the file that no request waits for.
 #[derive(Debug, Default)]
 struct Unawaited {
-    /// Those whose lines are on the disk.
+    /// The entries in the store whose lines are on the disk.
     synced: Vec<i64>,
     /// Why the last ones did not get there, until somebody is told.
     failed: Option<io::Error>,
@@ -293,7 +310,7 @@ fn sync(lines: &Receiver<Unsynced>, unawaited: &Mutex<Unawaited>) {
             unsynced = Some((file, due));
             match line {
                 SyncedLine::Awaited(done) => waiting.push(done),
-                SyncedLine::Stored(row) => rows.push(row),
+                SyncedLine::Unawaited(row) => rows.push(row),
             }
         }
         if (is_due || !waiting.is_empty())
@@ -304,7 +321,7 @@ fn sync(lines: &Receiver<Unsynced>, unawaited: &Mutex<Unawaited>) {
             let copy =
                 || written.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()));
             match copy() {
-                Ok(()) => lock(unawaited).synced.extend(stored),
+                Ok(()) => lock(unawaited).synced.extend(stored.into_iter().flatten()),
                 Err(_) if stored.is_empty() => {}
                 Err(error) => lock(unawaited).failed = Some(error),
             }
@@ -365,7 +382,10 @@ impl Audit {
         self.file.as_ref()?;
         let done = pending.done()?;
         let entry = serde_json::to_string(&done).ok()?;
-        let row = pending.pending().row.unwrap_or_else(|| self.last_row.fetch_add(1, Ordering::Relaxed) + 1);
+        let row = match pending.pending().kept {
+            Kept::Stored(row) => row,
+            Kept::Nowhere | Kept::Unneeded => self.last_row.fetch_add(1, Ordering::Relaxed) + 1,
+        };
         let removed = lock(&self.unawaited).synced.clone();
         Some(StoredChange { row, time: done.time, entry, removed })
     }
@@ -373,26 +393,26 @@ impl Audit {
     /// Records that a change of the store is on the disk.
     pub(crate) fn stored(&self, pending: &PendingEntry, change: &StoredChange) {
         let mut pending = pending.pending();
-        pending.row = Some(change.row);
+        pending.kept = Kept::Stored(change.row);
         if let Some(entry) = &mut pending.entry {
             entry.time = change.time;
         }
         lock(&self.unawaited).synced.retain(|row| !change.removed.contains(row));
     }
 
-    /// Adds an entry, which gets the next number, and has a row in the store or not. If it is not on the disk yet, returns what
-    /// tells when it is.
+    /// Adds an entry, which gets the next number. If its request must wait for the disk, returns what tells when the entry is
+    /// there.
     ///
     /// # Errors
     ///
     /// The entry, or an earlier one without a waiting request, could not be written. Its readers see it.
-    pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
+    pub(crate) fn record(&self, entry: AuditEntry, kept: Kept) -> io::Result<Option<Synced>> {
         let Some(file) = &self.file else {
             self.history.push(|sequence| AuditEntry { sequence, ..entry });
             return Ok(None);
         };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_stored = row.is_some() && entry.result == DONE;
+        let is_awaited = kept == Kept::Nowhere || entry.result != DONE;
         let mut line = Vec::new();
         self.history.push(|sequence| {
             let entry = AuditEntry { sequence, ..entry };
@@ -404,10 +424,12 @@ impl Audit {
         file.append(&line)?;
         // The thread ends with this log only. If it panicked, the result says so.
         let tell = |line| drop(self.syncs.send(Unsynced { file: file.file.clone(), line }));
-        if let Some(row) = row {
-            tell(SyncedLine::Stored(row));
+        match kept {
+            Kept::Stored(row) => tell(SyncedLine::Unawaited(Some(row))),
+            Kept::Unneeded if !is_awaited => tell(SyncedLine::Unawaited(None)),
+            Kept::Nowhere | Kept::Unneeded => {}
         }
-        if is_stored {
+        if !is_awaited {
             return lock(&self.unawaited).failed.take().map_or(Ok(None), Err);
         }
         let (done, result) = oneshot::channel();
@@ -488,7 +510,7 @@ mod tests {
 
     /// Records an entry, and waits until it is on the disk.
     fn record(audit: &Audit, entry: AuditEntry) {
-        audit.record(entry, None).unwrap().unwrap().blocking_recv().unwrap().unwrap();
+        audit.record(entry, Kept::Nowhere).unwrap().unwrap().blocking_recv().unwrap().unwrap();
     }
 
     #[test]
@@ -585,8 +607,8 @@ mod tests {
         let audit = Audit::open(Some(&folder.join("store.audit")), Vec::new()).unwrap();
         lock(&audit.unawaited).failed = Some(io::Error::other("no disk"));
         let done = || AuditEntry { result: DONE.into(), ..entry("box/a") };
-        assert_eq!(audit.record(done(), Some(1)).unwrap_err().to_string(), "no disk");
-        assert!(audit.record(done(), Some(2)).unwrap().is_none());
+        assert_eq!(audit.record(done(), Kept::Stored(1)).unwrap_err().to_string(), "no disk");
+        assert!(audit.record(done(), Kept::Unneeded).unwrap().is_none());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -595,12 +617,17 @@ mod tests {
         let folder = folder("audit-later");
         let audit = Audit::open(Some(&folder.join("store.audit")), Vec::new()).unwrap();
         let done = AuditEntry { result: DONE.into(), ..entry("box/a") };
-        assert!(audit.record(done, Some(7)).unwrap().is_none());
+        assert!(audit.record(done.clone(), Kept::Stored(7)).unwrap().is_none());
+        // That of a write which changes no configuration is in the file too, and waits only if the write has failed.
+        assert!(audit.record(done, Kept::Unneeded).unwrap().is_none());
+        assert_eq!(std::fs::read_to_string(folder.join("store.audit")).unwrap().lines().count(), 2);
         let start = Instant::now();
         while lock(&audit.unawaited).synced != [7] {
             assert!(start.elapsed() < 10 * SYNC_DELAY);
             std::thread::sleep(Duration::from_millis(5));
         }
+        let failed = AuditEntry { result: "timeout".into(), ..entry("box/a") };
+        audit.record(failed, Kept::Unneeded).unwrap().unwrap().blocking_recv().unwrap().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -634,7 +661,7 @@ mod tests {
             is_torn: false,
         };
         let audit = Audit { file: Some(Mutex::new(full)), ..audit };
-        let refused = audit.record(entry("box/a"), None).unwrap_err();
+        let refused = audit.record(entry("box/a"), Kept::Nowhere).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
     }
 }

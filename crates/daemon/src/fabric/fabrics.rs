@@ -100,11 +100,6 @@ impl Fabrics {
         state.links.get(&default).into_iter().chain(others).cloned().collect()
     }
 
-    /// The fabric that has all boxes and switches. `None` if each owner has one.
-    pub(crate) fn only(&self) -> Option<Arc<FabricLink>> {
-        if self.per_owner { None } else { self.of(&Owner::default()) }
-    }
-
     /// Adds the fabric of an owner, with this number at the launcher.
     pub(crate) fn add(&self, owner: &Owner, number: u32) -> Result<Arc<FabricLink>, OperationError> {
         let mut state = self.state();

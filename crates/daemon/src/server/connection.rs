@@ -19,11 +19,13 @@ use hyper_util::service::TowerToHyperService;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 /// Time limit for the TLS handshake, and for a request's header.
@@ -139,13 +141,57 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
     };
     // The operation goes on if its client goes, and counts until it has ended: closing connections must not start more of
     // them than a client may have.
-    let served = tokio::spawn(async move {
-        next.run(request).await.map(|body| Body::new(ServedBody { body, _serving: serving }))
-    });
-    served.await.unwrap_or_else(|_| {
+    let served =
+        async move { next.run(request).await.map(|body| Body::new(ServedBody { body, _serving: serving })) };
+    Lasting(Some(Box::pin(served))).await.unwrap_or_else(|Panicked| {
         let message = "the operation was aborted by an internal error of the daemon";
         ErrorResponse::new(ErrorCode::Internal, message).into_response()
     })
+}
+
+/// A future that goes on as a task of its own if it is dropped before it is ready. As a task from the start, it would be passed on
+/// to another thread, and its result back.
+struct Lasting<F>(Option<Pin<Box<F>>>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send;
+
+/// The future has panicked.
+struct Panicked;
+
+impl<F> Future for Lasting<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Ready(Err(Panicked)) };
+        let polled = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        };
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<F> Drop for Lasting<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn drop(&mut self) {
+        // Without a runtime, the daemon has ended.
+        if let Some(future) = self.0.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(future);
+        }
+    }
 }
 
 /// The body of a response. The request is being served until the body ends.

@@ -98,7 +98,7 @@ impl Record {
         RecordNote(self.entry.clone())
     }
 
-    /// Records the request with the error of its response, and waits until the entry is on the disk.
+    /// Records the request with the error of its response, and waits until the entry is on the disk if it must be.
     pub(super) async fn finish(self, error: Option<ErrorCode>) {
         let result = match error {
             None => DONE.into(),
@@ -108,9 +108,9 @@ impl Record {
                 name.as_ref().and_then(|name| name.as_str()).unwrap_or("unknown").to_string()
             }
         };
-        let Some((entry, row)) = self.entry.take(Some(result)) else { return };
-        let written = match self.supervisor.record(entry, row) {
-            // It is in the store: that says nothing of the file.
+        let Some((entry, kept)) = self.entry.take(Some(result)) else { return };
+        let written = match self.supervisor.record(entry, kept) {
+            // That says nothing of the file.
             Ok(None) => return,
             Ok(Some(synced)) => {
                 let lost = || std::io::Error::other("its thread has ended");
@@ -125,8 +125,8 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         // The daemon ends. The operation may go on for a moment.
-        if let Some((entry, row)) = self.entry.take(None) {
-            drop(self.supervisor.record(entry, row));
+        if let Some((entry, kept)) = self.entry.take(None) {
+            drop(self.supervisor.record(entry, kept));
         }
     }
 }

@@ -6,6 +6,7 @@ use api::{ApiError, ErrorCode, ErrorReply};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The response of a failed operation.
 #[derive(Debug)]
@@ -37,13 +38,14 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
-/// Runs an operation of the supervisor on a thread that may block.
+/// Runs an operation of the supervisor in this thread, which may block. Another one serves the other connections meanwhile: to
+/// pass the operation on, and its result back, would wake a thread each time.
 pub(super) async fn wait<T: Send + 'static>(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
 ) -> Result<T, ErrorResponse> {
-    let operation = move || operation(&supervisor).map_err(|error| supervisor.name_file_system(error));
-    match tokio::task::spawn_blocking(operation).await {
+    let operation = || operation(&supervisor).map_err(|error| supervisor.name_file_system(error));
+    match catch_unwind(AssertUnwindSafe(|| tokio::task::block_in_place(operation))) {
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorResponse::new(
             ErrorCode::Internal,

@@ -307,8 +307,11 @@ mod tests {
             })
         };
         for is_committed in [false, true] {
-            let operation = begin(&mut store);
+            // The record of the operation comes with its box.
+            let operation = store.begin_with_box(Action::Create, &"box/fw".parse().unwrap());
+            assert_eq!(rows(&store), [0; 4]);
             store.stage_box(operation, stored("fw"), text("main", "one"), vec![file("a", "1")]).unwrap();
+            assert_eq!(rows(&store), [1; 4]);
             assert!(store.boxes().unwrap().is_empty());
             let found = store.configurations(&name).unwrap().remove(0);
             assert_eq!(found.text, "one");

@@ -114,5 +114,15 @@ pub(crate) enum StoreChange {
 /// The changes of one operation that has not ended.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
+    /// Its record, until it is written.
+    pub(super) record: Option<OperationRecord>,
     pub(super) changes: Vec<StoreChange>,
+}
+
+/// That an operation has begun.
+#[derive(Clone, Debug)]
+pub(super) struct OperationRecord {
+    pub(super) action: Action,
+    pub(super) subject: String,
+    pub(super) began: String,
 }

@@ -10,7 +10,7 @@
 
 use super::audit::change_audit;
 use super::boxes::{insert_box, insert_configuration};
-use super::change::{Action, Interrupted, OperationId, Staged, StoreChange};
+use super::change::{Action, Interrupted, OperationId, OperationRecord, Staged, StoreChange};
 use super::entries::{StoredBox, StoredConfiguration};
 use super::error::StoreError;
 use super::port_numbers::{forget_port_numbers, put_port_numbers};
@@ -23,14 +23,23 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 impl Store {
     /// Begins an operation. Its record does not wait for the disk.
     pub(crate) fn begin(&mut self, action: Action, subject: &Subject) -> Result<OperationId, StoreError> {
-        let (subject, now) = (subject.to_string(), Time::now().to_string());
-        let id = self.change_unsynced(|connection| {
-            let order = "INSERT INTO operations (action, subject, began) VALUES (?1, ?2, ?3)";
-            connection.prepare_cached(order)?.execute((action.name(), &subject, &now))?;
-            Ok(connection.last_insert_rowid())
-        })?;
-        self.staged.insert(OperationId(id), Staged::default());
-        Ok(OperationId(id))
+        let (id, record) = (self.next_operation(), record(action, subject));
+        self.change_unsynced(|connection| insert_record(connection, id, &record))?;
+        self.staged.insert(id, Staged::default());
+        Ok(id)
+    }
+
+    /// Begins an operation that creates a box. Its record is written together with the [box](Self::stage_box).
+    pub(crate) fn begin_with_box(&mut self, action: Action, subject: &Subject) -> OperationId {
+        let id = self.next_operation();
+        let record = Some(record(action, subject));
+        self.staged.insert(id, Staged { record, changes: Vec::new() });
+        id
+    }
+
+    fn next_operation(&mut self) -> OperationId {
+        self.last_operation += 1;
+        OperationId(self.last_operation)
     }
 
     /// Adds a change to an operation. Readers of configurations see it at once.
@@ -81,6 +90,7 @@ impl Store {
         configuration: StoredConfiguration,
         files: Vec<File>,
     ) -> Result<(), StoreError> {
+        let record = self.staged.get(&operation).and_then(|staged| staged.record.clone());
         let id = self.change_unsynced(|connection| {
             let transaction = connection.transaction()?;
             let name = &stored.definition.name;
@@ -91,11 +101,13 @@ impl Store {
             if is_there {
                 return Ok(None);
             }
+            record.iter().try_for_each(|record| insert_record(&transaction, operation, record))?;
             insert_box(&transaction, &stored, Some(operation))?;
             let id = insert_configuration(&transaction, name, &configuration, &files, false)?;
             transaction.commit()?;
             Ok(Some(id))
         })?;
+        self.staged.entry(operation).and_modify(|staged| staged.record = None);
         self.add_change(
             operation,
             match id {
@@ -216,6 +228,21 @@ impl Store {
     pub(super) fn pending_changes(&self) -> impl Iterator<Item = &StoreChange> {
         self.staged.values().flat_map(|staged| &staged.changes)
     }
+}
+
+fn record(action: Action, subject: &Subject) -> OperationRecord {
+    OperationRecord { action, subject: subject.to_string(), began: Time::now().to_string() }
+}
+
+fn insert_record(
+    connection: &Connection,
+    id: OperationId,
+    record: &OperationRecord,
+) -> Result<(), StoreError> {
+    let OperationRecord { action, subject, began } = record;
+    let order = "INSERT INTO operations (id, action, subject, began) VALUES (?1, ?2, ?3, ?4)";
+    connection.prepare_cached(order)?.execute((id.0, action.name(), subject, began))?;
+    Ok(())
 }
 
 /// Removes the record of an operation.

@@ -143,6 +143,8 @@ pub(crate) struct Store {
     interrupted: Vec<Interrupted>,
     /// The operations that have not ended.
     pub(super) staged: BTreeMap<OperationId, Staged>,
+    /// The number of the last operation that has begun.
+    pub(super) last_operation: i64,
 }
 
 impl Store {
@@ -182,6 +184,7 @@ impl Store {
             damage: log.into_iter().collect(),
             interrupted: Vec::new(),
             staged: BTreeMap::new(),
+            last_operation: 0,
         };
         // If the disk has no room for it, the log stays as it is.
         let _ = store.checkpoint();

@@ -13,7 +13,7 @@ use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
     MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, SwitchName, Time, with_causes,
 };
-use protocol::fabric::{Asked, Phase, orders};
+use protocol::fabric::{Asked, BoxRuntime, Phase, TrafficSnapshot, orders};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -75,21 +75,25 @@ impl Supervisor {
         }
         let name = request.name.clone();
         let claims: Vec<Claim> = std::iter::once(Claim::change(&name)).chain(relied_on(&request)).collect();
-        let (managed, detail) = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            let managed = self.make_box(operation, request, Making::default())?;
-            let detail = self.begin_detail(&managed);
-            Ok((managed, detail))
+        let (managed, runtime) = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
+            self.make_box(operation, request, Making::default())
         })?;
-        self.finish_detail(&managed, detail)
+        match runtime {
+            // It had exchanged no packets then, and nobody had written to its handlers.
+            Some(runtime) => {
+                Ok(self.detail_of(&managed, &runtime, &TrafficSnapshot::default(), Default::default()))
+            }
+            None => self.detail(&managed),
+        }
     }
 
-    /// Creates a box, possibly as part of a stack or of a service.
+    /// Creates a box, possibly as part of a stack or of a service. Returns its state when it was started, if the fabric says it.
     pub(super) fn make_box(
         &self,
         operation: &mut Operation,
         mut request: CreateBox,
         Making { stack, writes, service }: Making,
-    ) -> Result<Arc<ManagedBox>, OperationError> {
+    ) -> Result<(Arc<ManagedBox>, Option<Box<BoxRuntime>>), OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
         let text = std::mem::take(&mut request.configuration);
@@ -143,18 +147,22 @@ impl Supervisor {
         };
         checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
         staged?;
+        let mut runtime = None;
         if request.start {
             operation.note_started(&managed);
-            if let Err(failure) = self.boot_with(&managed, Boot::default(), writes) {
-                if is_unchecked_start {
-                    self.check_failed_start(&managed, &failure)?;
+            runtime = match self.boot_with(&managed, Boot::default(), writes) {
+                Ok(runtime) => runtime,
+                Err(failure) => {
+                    if is_unchecked_start {
+                        self.check_failed_start(&managed, &failure)?;
+                    }
+                    return Err(failure);
                 }
-                return Err(failure);
-            }
+            };
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);
-        Ok(managed.clone())
+        Ok((managed.clone(), runtime))
     }
 
     /// Undoes the creation of a box.

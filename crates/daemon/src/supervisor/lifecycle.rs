@@ -8,7 +8,7 @@ use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, StoreChange, StoredConfiguration};
 use api::{BoxName, BoxStatus, Diagnostic, RecordedWrite};
 use parking_lot::MutexGuard;
-use protocol::fabric::{Asked, Configuration, ConfigurationVersion, FabricError, Phase, orders};
+use protocol::fabric::{Asked, BoxRuntime, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
 
 /// How a box is started.
@@ -61,21 +61,22 @@ impl Supervisor {
         if has_writes && started.is_ok() {
             self.store_writes(&managed.name);
         }
-        started
+        started.map(drop)
     }
 
-    /// As [`boot`](Self::boot), with these recorded writes. The store is not changed.
+    /// As [`boot`](Self::boot), with these recorded writes. The store is not changed. Returns the state of the box, if the fabric
+    /// says it.
     pub(super) fn boot_with(
         &self,
         managed: &Arc<ManagedBox>,
         Boot { restore, replay, has_equals }: Boot,
         writes: Vec<RecordedWrite>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<Option<Box<BoxRuntime>>, OperationError> {
         let name = managed.name.clone();
         let configurations = self.configurations_of(managed)?;
         let order = orders::StartBox { name, configurations, restore, writes, replay, has_equals };
         let started = self.0.fabrics.ask(order);
-        started.map(drop).map_err(|failure| {
+        started.map(|started| started.runtime).map_err(|failure| {
             let source = managed.inner().definition.source.clone();
             in_source(failure, source.as_deref())
         })

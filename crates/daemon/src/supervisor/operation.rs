@@ -201,7 +201,10 @@ impl Supervisor {
         if !matches!(action, Action::Create | Action::Apply) {
             self.require_own(&subject)?;
         }
-        let id = self.0.store().begin(action, &subject)?;
+        let id = match (action, &subject) {
+            (Action::Create, Subject::Box(_)) => self.0.store().begin_with_box(action, &subject),
+            _ => self.0.store().begin(action, &subject)?,
+        };
         let mut operation = Operation {
             supervisor: self,
             id,

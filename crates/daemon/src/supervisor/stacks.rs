@@ -566,7 +566,7 @@ impl Supervisor {
             StackStep::MakeBox(wanted) => {
                 let kept = writes.kept.remove(&wanted.name).unwrap_or_default();
                 let making = Making { stack: Some(stack.clone()), writes: kept.clone(), service: None };
-                let managed = self.make_box(operation, *wanted, making)?;
+                let (managed, _) = self.make_box(operation, *wanted, making)?;
                 let lost = self.carry_writes(operation, &managed, kept)?;
                 writes.lose(&managed.name, lost);
             }

@@ -4,13 +4,12 @@ use super::lifecycle::with_source;
 use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::fabric::PendingOrder;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport, Owner,
     PortDriver, PortStatus, RecordedWrite, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
 use protocol::fabric::{
-    Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
+    Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,14 +28,6 @@ pub(crate) struct DaemonFacts {
     pub(crate) fabrics: Vec<(Option<Owner>, FabricFacts)>,
     /// Numbers of boxes, switches, ports and stacks.
     pub(crate) counts: Counts,
-}
-
-/// Questions about a box that its fabric is answering.
-#[derive(Debug)]
-pub(super) struct BegunDetail {
-    runtime: PendingOrder<orders::BoxRuntimes>,
-    traffic: PendingOrder<orders::Traffic>,
-    writes: PendingOrder<orders::Writes>,
 }
 
 /// A sandbox as the API names it.
@@ -232,35 +223,8 @@ impl Supervisor {
         Ok(self.detail_of(managed, &runtime, &traffic, writes))
     }
 
-    /// Begins to ask the fabric for the details of a box, while an operation on it is stored. `None` if that is not possible:
-    /// [`finish_detail`](Self::finish_detail) then asks.
-    pub(super) fn begin_detail(&self, managed: &ManagedBox) -> Option<BegunDetail> {
-        let link = self.0.fabrics.only()?;
-        let names = vec![managed.name.clone()];
-        let runtime = link.begin(orders::BoxRuntimes { names, ask: Asked::All }).ok()?;
-        let traffic = link.begin(orders::Traffic {}).ok()?;
-        let writes = link.begin(orders::Writes { name: managed.name.clone() }).ok()?;
-        Some(BegunDetail { runtime, traffic, writes })
-    }
-
-    /// All details of a box, from answers that may have come meanwhile.
-    pub(super) fn finish_detail(
-        &self,
-        managed: &ManagedBox,
-        begun: Option<BegunDetail>,
-    ) -> Result<BoxDetail, OperationError> {
-        let answers = begun.map(|begun| (begun.runtime.wait(), begun.traffic.wait(), begun.writes.wait()));
-        match answers {
-            Some((Ok(runtimes), Ok(snapshot), Ok(writes))) if !runtimes.is_empty() => {
-                let writes = self.writes_by(&managed.name, writes)?;
-                Ok(self.detail_of(managed, &runtimes[0], &snapshot, writes))
-            }
-            // The fabric has ended.
-            _ => self.detail(managed),
-        }
-    }
-
-    fn detail_of(
+    /// All details of a box, from these answers of the fabric.
+    pub(super) fn detail_of(
         &self,
         managed: &ManagedBox,
         runtime: &BoxRuntime,

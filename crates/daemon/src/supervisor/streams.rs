@@ -1,7 +1,7 @@
 //! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
-use crate::audit::Synced;
+use crate::audit::{Kept, Synced};
 use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::file_system::FileSystem;
@@ -289,8 +289,8 @@ impl Supervisor {
 
     /// Adds an entry to the audit log, with the number of its row in the store if it has one. If it is not on the disk yet,
     /// returns what tells when it is.
-    pub(crate) fn record(&self, entry: AuditEntry, row: Option<i64>) -> io::Result<Option<Synced>> {
-        self.0.audit.record(entry, row)
+    pub(crate) fn record(&self, entry: AuditEntry, kept: Kept) -> io::Result<Option<Synced>> {
+        self.0.audit.record(entry, kept)
     }
 
     /// Records whether entries of the audit log can be written. That they can't is reported when it begins.

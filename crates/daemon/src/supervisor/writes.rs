@@ -29,7 +29,10 @@ impl Supervisor {
             handler: path.handler.clone(),
             value: ByteBuf::from(value),
         })?;
-        let Some(written) = written else { return Ok(()) };
+        let Some(written) = written else {
+            self.2.set_unneeded();
+            return Ok(());
+        };
         let stored = self.apply(StoreChange::RecordWrite(name.clone(), written));
         stored.map_err(|error| {
             self.take_write_back(&managed, &path.configuration);

@@ -6,6 +6,8 @@
 use super::pools::shares_packets;
 use model::CreateBox;
 use sandbox::SandboxKind;
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -132,7 +134,15 @@ impl<T> Spares<T> {
 
 /// Whether the host has so little memory that there should be no spares.
 pub(crate) fn is_memory_short() -> bool {
-    std::fs::read_to_string("/proc/meminfo").is_ok_and(|text| is_short(&text))
+    memory_report().is_ok_and(|report| is_short(&report))
+}
+
+/// The first lines of the kernel's report, which have the figures, by a single read.
+fn memory_report() -> io::Result<String> {
+    let mut start = vec![0; 512];
+    let count = File::open("/proc/meminfo")?.read(&mut start)?;
+    start.truncate(count);
+    Ok(String::from_utf8_lossy(&start).into_owned())
 }
 
 /// Whether the kernel's report says that there is little memory.
@@ -235,6 +245,6 @@ mod tests {
             |available| format!("MemTotal:  1600 kB\nMemFree: 1 kB\nMemAvailable:  {available} kB\n");
         assert_eq!([99, 100].map(|available| is_short(&report(available))), [true, false]);
         assert!(!is_short("") && !is_short("MemTotal: x\nMemAvailable: 1 kB"));
-        assert!(std::fs::read_to_string("/proc/meminfo").unwrap().contains("MemAvailable:"));
+        assert!(memory_report().unwrap().contains("MemAvailable:"));
     }
 }

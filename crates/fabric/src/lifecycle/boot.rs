@@ -8,7 +8,7 @@ use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use crate::network::Port;
 use boundary::{CrashCause, Request, SpreadRange};
-use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Size, Time};
+use model::{Attachment, CreateBox, Diagnostic, EventKind, RecordedWrite, Size, Time};
 use packet::steering::{DividedRange, Steering};
 use protocol::fabric::{Configuration, ConfigurationState, INSTALL_TIMEOUT};
 use sandbox::{CallError, Snapshot};
@@ -33,12 +33,14 @@ struct Launched {
     refused: RefusedWrites,
     /// How, if not by an installation.
     how: &'static str,
+    /// What its ports are attached to.
+    attachments: Vec<Attachment>,
 }
 
 impl Fabric {
-    /// Creates and starts a box with its configurations. The caller holds the box's `change` lock. On failure the
-    /// box does not run, and its phase is unchanged.
-    pub(super) fn boot(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
+    /// Creates and starts a box with its configurations. Returns what its ports are attached to. The caller holds the box's
+    /// `change` lock. On failure the box does not run, and its phase is unchanged.
+    pub(super) fn boot(&self, managed: &Arc<ManagedBox>) -> Result<Vec<Attachment>, OperationError> {
         if self.0.is_ending() {
             return Err(OperationError::Ending);
         }
@@ -57,7 +59,7 @@ impl Fabric {
         let writes = kept.as_deref().unwrap_or_default();
         let booted = self.launch(managed, &definition, &configurations, (writes, has_equals));
         match booted {
-            Ok(Launched { instance, installed, refused, how }) => {
+            Ok(Launched { instance, installed, refused, how, attachments }) => {
                 let time = begin.elapsed();
                 let (mut lost, omitted) = {
                     let mut inner = managed.inner();
@@ -85,7 +87,7 @@ impl Fabric {
                 if instance.has_ended() {
                     self.0.exit_events.look_again(managed, &instance);
                 }
-                Ok(())
+                Ok(attachments)
             }
             Err(failure) => {
                 // If it crashed, this reports the crash.
@@ -132,7 +134,7 @@ impl Fabric {
             }
             StartMode::Copy(template) => match self.make(managed, definition, Some(&template.snapshot)) {
                 Ok((instance, ports)) => {
-                    self.connect(managed, ports)?;
+                    let attachments = self.connect(managed, ports)?;
                     let replies = configurations.iter().zip(&template.replies);
                     let installed =
                         replies.map(|(configuration, reply)| installed(configuration, remarks(reply)));
@@ -141,6 +143,7 @@ impl Fabric {
                         installed: installed.collect(),
                         refused: RefusedWrites::default(),
                         how: ", started from a template",
+                        attachments,
                     });
                 }
                 // The box was stopped meanwhile, or it was created but failed to start: a fresh installation would not
@@ -160,12 +163,12 @@ impl Fabric {
         instance.number_cores(INSTALL_TIMEOUT).map_err(failed)?;
         let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
         // A box whose configuration is refused exchanges no packet. What it has sent by now waits in its rings.
-        self.connect(managed, ports)?;
+        let attachments = self.connect(managed, ports)?;
         if instance.core_count() > 1 {
             self.spread(managed, &instance)?;
         }
         wanted.map(make_template);
-        Ok(Launched { instance, installed, refused, how: "" })
+        Ok(Launched { instance, installed, refused, how: "", attachments })
     }
 
     /// Spreads packets to a box over its cores: by their addresses, and by the ranges of its translators.
@@ -185,10 +188,13 @@ impl Fabric {
         self.0.switches.ask(move |network| network.steer(&name, &steering))
     }
 
-    /// Connects the ports of a box with what they are attached to.
-    fn connect(&self, managed: &ManagedBox, ports: Vec<Port>) -> Result<(), OperationError> {
-        let name = managed.name.clone();
-        self.0.switches.ask(move |network| network.connect(&name, ports))
+    /// Connects the ports of a box with what they are attached to, which it returns.
+    fn connect(&self, managed: &ManagedBox, ports: Vec<Port>) -> Result<Vec<Attachment>, OperationError> {
+        let (name, count) = (managed.name.clone(), managed.inner().definition.ports.len());
+        self.0.switches.ask(move |network| {
+            network.connect(&name, ports);
+            network.attachments(&name, count)
+        })
     }
 
     /// Creates and starts a box. Its ports are not connected.

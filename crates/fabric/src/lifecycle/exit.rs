@@ -253,7 +253,7 @@ impl Fabric {
         let booted = self.boot(managed);
         drop(change);
         match booted {
-            Ok(()) => {
+            Ok(_) => {
                 managed.inner().restarts += 1;
                 self.make_spare(&managed.name);
             }

@@ -12,7 +12,7 @@ use model::{
     BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, ImageDigest, MAX_IMAGE_BYTES, PortRequest,
     RecordedWrite, Subject, with_causes,
 };
-use protocol::fabric::{Configuration, INSTALL_TIMEOUT, Started};
+use protocol::fabric::{Asked, Configuration, INSTALL_TIMEOUT, Started};
 use protocol::memory_file;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -162,17 +162,19 @@ impl Fabric {
         }
         let booted = self.boot(&managed);
         drop(change);
-        if let Err(failure) = booted {
+        let attachments = booted.inspect_err(|failure| {
             if how.restore {
-                let message = format!("box {} could not be started: {}", managed.name, with_causes(&failure));
+                let message = format!("box {} could not be started: {}", managed.name, with_causes(failure));
                 managed.note(&message);
                 self.0.note(EventKind::BoxCrashed, &managed.name, message);
                 self.failed_to_start(&managed);
             }
-            return Err(failure);
-        }
+        })?;
+        // Who has many boxes restored asks for the states of all of them.
+        let runtime = (!how.restore).then(|| self.runtime_with_places(&managed, Asked::All, attachments));
         let inner = managed.inner();
-        Ok(Started { boot: inner.boot.unwrap_or_default(), configurations: inner.installed.clone() })
+        let boot = inner.boot.unwrap_or_default();
+        Ok(Started { boot, configurations: inner.installed.clone(), runtime: runtime.map(Box::new) })
     }
 
     /// Stops a box, even if it is being started or waits to restart.

@@ -29,21 +29,24 @@ impl Fabric {
             .map(|managed| (managed.name.clone(), managed.inner().definition.ports.len()))
             .collect();
         let attachments = self.0.switches.ask(move |network| {
-            let of = |(name, count): &(BoxName, usize)| {
-                (0..*count)
-                    .map(|number| network.attachment(name, number as u8).map(Into::into).unwrap_or_default())
-                    .collect()
-            };
-            keys.iter().map(of).collect::<Vec<Vec<_>>>()
+            keys.iter().map(|(name, count)| network.attachments(name, *count)).collect::<Vec<_>>()
         })?;
-        let runtime = |(managed, attachments)| {
-            let mut runtime = self.runtime(managed, ask, attachments);
-            if !names.is_empty() {
-                runtime.places = managed.inner().places();
-            }
-            runtime
+        let runtime = |(managed, attachments)| match names {
+            [] => self.runtime(managed, ask, attachments),
+            _ => self.runtime_with_places(managed, ask, attachments),
         };
         Ok(boxes.iter().zip(attachments).map(runtime).collect())
+    }
+
+    /// The state of a box whose ports are attached to these, with the places of its packets.
+    pub(super) fn runtime_with_places(
+        &self,
+        managed: &Arc<ManagedBox>,
+        ask: Asked,
+        attachments: Vec<model::Attachment>,
+    ) -> BoxRuntime {
+        let runtime = self.runtime(managed, ask, attachments);
+        BoxRuntime { places: managed.inner().places(), ..runtime }
     }
 
     fn runtime(

@@ -308,6 +308,12 @@ impl Network {
         Ok(self.move_port(&(name.clone(), number), Some((switch.clone(), added, slot))))
     }
 
+    /// What the ports of a box are attached to.
+    pub(crate) fn attachments(&self, name: &BoxName, count: usize) -> Vec<Attachment> {
+        let numbers = (0..count).map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+        numbers.map(|number| self.attachment(name, number).map(Into::into).unwrap_or_default()).collect()
+    }
+
     /// What a box's port is attached to.
     pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<PortLocation> {
         let record = self.box_ports.get(&(name.clone(), number))?;

@@ -10,8 +10,8 @@ use protocol::fabric::{
 use protocol::{Channel, ChannelError, Hello, Received, poll_briefly};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An order, or what can be told of one of a later version.
 type ReceivedOrder = Result<Option<Received<Result<ToFabric, UnknownToFabric>>>, ChannelError>;
@@ -27,6 +27,8 @@ struct Connection {
     threads: AtomicUsize,
     /// Whether one of those that wait polls.
     is_polled: AtomicBool,
+    /// The box that was started last, if there may be no spare for the next one like it.
+    started: Mutex<Option<BoxName>>,
     closed: AtomicBool,
 }
 
@@ -43,6 +45,7 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(1),
         is_polled: AtomicBool::new(false),
+        started: Mutex::default(),
         closed: AtomicBool::new(false),
     });
     fabric.retell_news();
@@ -66,7 +69,7 @@ pub(crate) fn report(message: &str) {
 enum FollowUp {
     /// The sandbox of this box is created. The daemon stores the box meanwhile.
     Prepare(BoxName),
-    /// A spare for the next box like this one is created.
+    /// A spare for the next box like this one is created, when no more orders come.
     MakeSpare(BoxName),
 }
 
@@ -76,13 +79,6 @@ impl FollowUp {
             Order::DefineBox(order) if order.prepare => Some(Self::Prepare(order.definition.name.clone())),
             Order::StartBox(order) => Some(Self::MakeSpare(order.name.clone())),
             _ => None,
-        }
-    }
-
-    fn run(self, fabric: &Fabric) {
-        match self {
-            Self::Prepare(name) => fabric.prepare(&name),
-            Self::MakeSpare(name) => fabric.make_spare(&name),
         }
     }
 }
@@ -119,14 +115,16 @@ impl Connection {
     fn run(self: &Arc<Self>, stay: bool) -> Option<String> {
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let received = match self.poll() {
-                Some(received) => received,
-                None => self.channel.receive_or(MAX_ORDER_BYTES),
-            };
-            // The last thread that waited starts another one before it carries out an order that may take long.
-            if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-                self.start_thread();
+            let polled = self.poll();
+            if polled.is_none()
+                && let Some(name) = self.started().take()
+            {
+                self.leave();
+                self.fabric.make_spare(&name);
+                continue;
             }
+            let received = polled.unwrap_or_else(|| self.channel.receive_or(MAX_ORDER_BYTES));
+            self.leave();
             match received {
                 Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
                     let follow_up = FollowUp::of(&order);
@@ -137,8 +135,10 @@ impl Connection {
                     if self.channel.send(&reply, &borrowed).is_err() {
                         return None;
                     }
-                    if let Some(follow_up) = follow_up {
-                        follow_up.run(&self.fabric);
+                    match follow_up {
+                        Some(FollowUp::Prepare(name)) => self.fabric.prepare(&name),
+                        Some(FollowUp::MakeSpare(name)) => drop(self.started().replace(name)),
+                        None => {}
                     }
                 }
                 // A daemon of a later version gives an order that this fabric cannot carry out.
@@ -158,6 +158,17 @@ impl Connection {
                 return None;
             }
         }
+    }
+
+    /// The thread that calls this waits no more. The last one that waited starts another one before it does what may take long.
+    fn leave(self: &Arc<Self>) {
+        if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.start_thread();
+        }
+    }
+
+    fn started(&self) -> MutexGuard<'_, Option<BoxName>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start_thread(self: &Arc<Self>) {

@@ -101,6 +101,9 @@ pub struct Started {
     pub boot: Duration,
     /// The installed configurations.
     pub configurations: Vec<ConfigurationState>,
+    /// Its state then. It is missing after a `restore`, and from an earlier version.
+    #[serde(default)]
+    pub runtime: Option<Box<BoxRuntime>>,
 }
 
 /// The processor time of a box.

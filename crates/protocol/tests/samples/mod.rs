@@ -317,7 +317,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         StartBox {
             name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false, has_equals: false
         } => Started {
-            boot: Duration::from_millis(1), configurations: vec![state()]
+            boot: Duration::from_millis(1), configurations: vec![state()], runtime: Some(Box::new(runtime()))
         };
         StopBox { name: name(), graceful: true } => ();
         SuspendBox { name: name() } => ();
