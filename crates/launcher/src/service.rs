@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Maximum number of clients. A program that leaks connections could otherwise use up the launcher's descriptors.
 const MAX_CLIENTS: usize = 64;
@@ -53,6 +53,8 @@ pub(crate) struct Service {
     spare: Option<Spare>,
     /// The fabric that gets a spare, and when.
     spare_at: Option<(u32, Instant)>,
+    /// How long the last spare was put off.
+    spare_delay: Duration,
     devices: Devices,
     ended_groups: EndedGroups,
     /// How fabrics ended that were not told to, by number, until a daemon connects to the next one.
@@ -76,6 +78,7 @@ impl Service {
             leaving: Vec::new(),
             spare: None,
             spare_at: None,
+            spare_delay: spare::DELAY,
             ended_groups: EndedGroups::default(),
             endings: BTreeMap::new(),
             idle_since: None,
@@ -316,6 +319,7 @@ impl Service {
         let state = fabric.state.clone();
         self.fabrics.push(fabric);
         // Fabrics that share processors are many, and a spare for each would take too much memory.
+        self.spare_delay = spare::DELAY;
         self.spare_at = share.is_none().then(|| (number, Instant::now() + spare::DELAY));
         report(&Event::Started(state.clone()));
         Ok((state, true, descriptor))
@@ -381,7 +385,7 @@ impl Service {
             self.spare = Spare::start(&self.settings, number, user, &self.shortfalls);
             let identify = |spare: &mut Spare| spare.identify(user, store);
             if self.spare.as_mut().map(identify).is_some_and(|identified| identified.is_err()) {
-                self.end_spare();
+                self.put_off_spare(number);
             }
         }
     }
@@ -389,6 +393,13 @@ impl Service {
     /// Readable when the spare has ended.
     pub(crate) fn spare_pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.spare.as_ref().map(Spare::pidfd)
+    }
+
+    /// Ends the spare of this fabric, which is of no use any more. Another one follows, later each time.
+    fn put_off_spare(&mut self, number: u32) {
+        self.end_spare();
+        self.spare_delay = (self.spare_delay * 2).min(spare::MAX_DELAY);
+        self.spare_at = (!self.is_ending).then(|| (number, Instant::now() + self.spare_delay));
     }
 
     fn end_spare(&mut self) {
@@ -421,8 +432,11 @@ impl Service {
                 self.note_end(fabric, ending, report);
             }
         }
-        if self.spare.as_mut().is_some_and(|spare| spare.reap().is_some()) {
-            self.end_spare();
+        if let Some(spare) = &mut self.spare
+            && spare.reap().is_some()
+        {
+            let number = spare.number();
+            self.put_off_spare(number);
         }
     }
 

@@ -15,6 +15,10 @@ use std::time::Duration;
 /// The time between the start of a fabric and that of the spare which may follow it. The fabric's own start comes first.
 pub(crate) const DELAY: Duration = Duration::from_millis(500);
 
+/// The longest time between the end of a spare that was not used and the next one. It begins with twice [`DELAY`] and doubles, because
+/// what ended one, such as a lack of memory, may end the next.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(60);
+
 /// The file that a process executes: its device, its number and the nanoseconds of its last change.
 type ProgramFile = (u64, u64, i64, i64);
 
@@ -49,6 +53,11 @@ impl Spare {
         self.fabric.state.number == number
             && program_file(&settings.program) == Some(self.file)
             && self.reap().is_none()
+    }
+
+    /// The number of the fabric that it follows.
+    pub(crate) fn number(&self) -> u32 {
+        self.fabric.state.number
     }
 
     /// The fabric, which takes the place of the one that it follows.

@@ -61,6 +61,21 @@ fn a_spare_that_is_killed_is_not_used() {
 }
 
 #[test]
+fn a_spare_that_is_killed_is_followed_by_another_one() {
+    let launcher = TestLauncher::start_with_program(PROGRAM);
+    let mut client = launcher.connect();
+    let fabric = client.connect_fabric(0).expect("a fabric");
+    let first = spare(&launcher, fabric.state.pid);
+    kill(first, Signal::KILL);
+    wait_for(|| !exists(first));
+    let next = spare(&launcher, fabric.state.pid);
+    assert_ne!(next, first);
+    kill(fabric.state.pid, Signal::KILL);
+    wait_for(|| !exists(fabric.state.pid));
+    assert_eq!(client.connect_fabric(0).expect("the next fabric").state.pid, next);
+}
+
+#[test]
 fn a_spare_of_a_program_that_was_replaced_is_not_used() {
     let folder = folder();
     let program = folder.join("program");
