@@ -533,6 +533,7 @@ static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length, int
     box->region_size = get64(bytes + 16);
     uint64_t buffers = get64(bytes + 24);
     box->buffer_count = get32(bytes + 32);
+    box->lets_leave = get32(bytes + 36) & 1;
     memcpy(box->name, bytes + 40, NAME_SIZE - 1);
     memcpy(box->service, bytes + 104, NAME_SIZE - 1);
     if (box->slots < 64 || box->slots > 2048 || (box->slots & (box->slots - 1)) || box->faces < 1 || box->faces > MAX_FACES ||
@@ -669,6 +670,10 @@ int clickbox_drain(struct clickbox *box)
     box->finished |= box->in != NULL;
     if (box->in || box->leaving)
         return 0;
+    if (!box->lets_leave) {
+        clickbox_set_error("clickbox is of a version that knows no leaving in order");
+        return -1;
+    }
     put16(message, LEAVE);
     put32(message + 4, sizeof message);
     if (send(box->control, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {

@@ -77,7 +77,8 @@ struct clickbox *clickbox_offline(const char *read, const char *write);
 /* Begins to leave: the function gets no new packets, and its flows continue at the other instances. Go on with clickbox_receive and
  * clickbox_send: clickbox_receive returns what still waits for the function, and then, when the switch has all answers, -1 with
  * an empty clickbox_error. Answer before the packets that you hold back. Then call clickbox_leave: no packet was lost. Returns -1
- * if clickbox can't be told. clickbox_run does all this after clickbox_stop. Offline, the capture ends here. */
+ * if clickbox can't be told, or is of an earlier version. clickbox_run does all this after clickbox_stop. Offline, the capture ends
+ * here. */
 int clickbox_drain(struct clickbox *box);
 
 /* Leaves the service. Packets that were not answered are lost: see clickbox_drain. */

@@ -62,6 +62,7 @@ struct clickbox {
     uint32_t spin_us;
     uint64_t now, published, looked;
     int gone;
+    int lets_leave; /* Whether clickbox understands LEAVE. */
     int leaving; /* SAID or NO_MORE_PACKETS once the function leaves in order. */
     volatile int stopped; /* How often clickbox_stop was called. */
     struct counter counter[MAX_COUNTERS];

@@ -231,6 +231,8 @@ class Box:
         self._buffers = self._count = self._published = self._looked = 0
         self._control = self._doorbell = self._region = self._pool = self._captures = None
         self._words = self._bytes = None
+        # Whether clickbox understands LEAVE.
+        self._lets_leave = False
         self._gone = ""
 
     # ---- Joining and leaving ----
@@ -287,7 +289,7 @@ class Box:
         if len(answer) < 168:
             return False
         kind, _, length, version, slots, faces, destinations = struct.unpack_from("<HHIHHHH", answer)
-        size, buffers, count = struct.unpack_from("<QQI", answer, 16)
+        size, buffers, count, abilities = struct.unpack_from("<QQII", answer, 16)
         if (kind, length, version) != (_WELCOME, len(answer), VERSION):
             return False
         if not 64 <= slots <= 2048 or slots & (slots - 1) or faces not in (1, 2) or count == 0:
@@ -314,6 +316,7 @@ class Box:
             self._pool = mmap.mmap(pool[0], end, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         self._bytes = memoryview(self._pool or self._region)
         self._buffers, self._count = buffers, count
+        self._lets_leave = abilities & 1 != 0
         return True
 
     @classmethod
@@ -336,6 +339,8 @@ class Box:
         if self._leaving or self._captures:
             self._leaving = self._leaving or _SAID
             return
+        if not self._lets_leave:
+            raise Error("clickbox is of a version that knows no leaving in order")
         try:
             self._control.send(struct.pack("<HHI", _LEAVE, 0, 8))
         except OSError as error:
@@ -648,7 +653,10 @@ class Box:
             if self.stopped and end is None:
                 if self._captures:
                     break
-                self.drain()
+                try:
+                    self.drain()
+                except Error:
+                    break
                 end = time.monotonic_ns() + _DRAIN_TIMEOUT
             if self.stopped > 1 or end is not None and self.now >= end:
                 break

@@ -201,8 +201,8 @@ fn pass_functions_in_c(threads: &str) {
     let daemon = prepared(daemon, &["--faces", "in=0,out=1"]);
     daemon.check(&["service", "show", "nf"], 0, &["faces           in=0,out=1", "no function has joined"]);
     daemon.check(&["account", "nf"], 0, &["packets pass no place of nf yet"]);
-    let (first, second) =
-        (Function::join(&daemon, "bridge", "nf", &[]), Function::join(&daemon, "forward", "nf", &[]));
+    let first = Function::join(&daemon, "bridge", "nf", &[]);
+    let second = Function::start(&daemon, &mut leaving::own_loop(&daemon), "nf");
     pass(&daemon, 2000);
     let packets: Vec<u64> =
         instances(&daemon, "nf").iter().filter_map(|one| one["packets"].as_u64()).collect();

@@ -96,6 +96,8 @@ pub struct Welcome {
     pub buffers: u64,
     /// The number of buffers, of 2,048 bytes each.
     pub buffer_count: u32,
+    /// Whether the fabric understands [`Leave`](FromFunction::Leave). Earlier ones do not.
+    pub lets_leave: bool,
     /// The places of the rings of each face: to the function, and from it. The inner face is the first.
     pub faces: Vec<[u32; 2]>,
     /// What the service may send packets to. An answer names a destination by its place in this list.
@@ -337,7 +339,7 @@ impl ToFunction {
                 bytes.extend(welcome.region.to_le_bytes());
                 bytes.extend(welcome.buffers.to_le_bytes());
                 bytes.extend(welcome.buffer_count.to_le_bytes());
-                bytes.extend([0; 4]);
+                bytes.extend(u32::from(welcome.lets_leave).to_le_bytes());
                 padded(&mut bytes, welcome.instance.as_str(), NAME);
                 padded(&mut bytes, welcome.service.as_str(), NAME);
                 for place in welcome.faces.iter().flatten() {
@@ -383,7 +385,7 @@ impl ToFunction {
                 let (_, slots) = (fields.u16()?, fields.u16()?);
                 let (face_count, destination_count) = (fields.u16()?, fields.u16()?);
                 let (region, buffers) = (fields.u64()?, fields.u64()?);
-                let (buffer_count, _) = (fields.u32()?, fields.u32()?);
+                let (buffer_count, abilities) = (fields.u32()?, fields.u32()?);
                 let (instance, service) = (fields.name()?, fields.name()?);
                 let mut faces = Vec::new();
                 for _ in 0..face_count {
@@ -406,6 +408,7 @@ impl ToFunction {
                     region,
                     buffers,
                     buffer_count,
+                    lets_leave: abilities & 1 != 0,
                     faces,
                     destinations,
                 }))
@@ -457,10 +460,12 @@ mod tests {
             region: 1 << 21,
             buffers: 4096,
             buffer_count: 2048,
+            lets_leave: true,
             faces: vec![[1, 2], [3, 4]],
             destinations: ["port:wan", "ids", "chain:web"].map(|text| text.parse().unwrap()).into(),
         };
         let largest = Welcome {
+            lets_leave: false,
             destinations: (0..model::MAX_DESTINATIONS).map(|n| format!("d{n}").parse().unwrap()).collect(),
             ..welcome.clone()
         };

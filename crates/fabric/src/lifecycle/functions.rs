@@ -391,6 +391,7 @@ fn register(
         region: ends.layout.size as u64,
         buffers: if pool.is_some() { 0 } else { buffers as u64 },
         buffer_count: place(buffers_size / boundary::limits::BUFFER_SIZE),
+        lets_leave: true,
         faces: ends.layout.ports.iter().map(|port| [port.receive, port.transmit].map(place)).collect(),
         destinations: service.destinations.clone(),
     };
