@@ -7,7 +7,7 @@
 //!
 //! Bound addresses and limits of new addresses hold as in a learning bridge.
 
-use super::chains::{Chains, ChainsPlan, Role, Step};
+use super::chains::{Chains, ChainsPlan, EntryWay, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending, PendingOperations};
 use super::flow::{Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
@@ -19,7 +19,7 @@ use crate::port::PortId;
 use boundary::DirectPacket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
-    FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,
+    FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, PathId, Pipeline,
     Seed, TokenBucket,
 };
 use packet::MacAddr;
@@ -114,8 +114,9 @@ pub struct Steering {
     lookups: [u8; MAX_HEADS],
     /// The chain that the latest frame entered which did not come from a function. The next one mostly enters the same.
     recent: Option<u16>,
-    /// The flows of the frames that are looked up, if `recent` is set: their records are prefetched before.
-    tuples: [FlowTuple; MAX_HEADS],
+    /// The hashes of the flows of the frames that are looked up, if they enter a chain. If `recent` is set, they are known before
+    /// the lookup, and their records are prefetched.
+    hashes: [u64; MAX_HEADS],
 }
 
 impl std::fmt::Debug for Steering {
@@ -152,7 +153,7 @@ impl Steering {
             places: [0; MAX_HEADS],
             lookups: [0; MAX_HEADS],
             recent: None,
-            tuples: [FlowTuple::default(); MAX_HEADS],
+            hashes: [0; MAX_HEADS],
         }
     }
 
@@ -371,11 +372,8 @@ impl Steering {
 /// A frame that enters a chain, or goes to an instance of a service.
 #[derive(Clone, Copy, Default)]
 struct Entering {
-    /// Its place in the batch.
-    at: usize,
-    flow: FlowTuple,
-    /// How often it was looked up after a function had it.
-    lookups: u8,
+    /// Its place among those that are looked up.
+    lane: u8,
     into: EntryTarget,
 }
 
@@ -486,7 +484,7 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { bridge, fragments, chains, arrivals, places, lookups, recent, tuples, flow_seed, .. } =
+        let Self { bridge, fragments, chains, arrivals, places, lookups, recent, hashes, flow_seed, .. } =
             self;
         lookups.fill(0);
         let time = Duration::from_nanos(now);
@@ -505,8 +503,8 @@ impl Steering {
                 *decision = refused;
                 continue;
             }
-            let (Some(arrival), Some(place), Some(tuple)) =
-                (arrivals.get_mut(count), places.get_mut(count), tuples.get_mut(count))
+            let (Some(arrival), Some(place), Some(hash)) =
+                (arrivals.get_mut(count), places.get_mut(count), hashes.get_mut(count))
             else {
                 break;
             };
@@ -514,8 +512,8 @@ impl Steering {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
             if let Some(chain) = *recent {
-                *tuple = arrival.key.flow_tuple(frame.head, *flow_seed);
-                chains.prefetch_chain(chain, tuple.hash);
+                *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
+                chains.prefetch_chain(chain, *hash);
             }
             arrival.length = frame.length as u32;
             *place = at;
@@ -592,40 +590,48 @@ impl Forward for Steering {
             pending,
             chains,
             recent,
-            tuples,
+            hashes,
+            flow_seed,
             ..
         } = self;
         let guess = if role.is_none() { recent.take() } else { None };
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
+        // The path of the frame before, if it only leads into a chain.
+        let mut same: Option<(PathId, u16)> = None;
         let paths = cache.look_up(pipeline, arrivals, time);
-        let known = arrivals.iter().zip(tuples);
-        for (((id, (arrival, tuple)), at), lookups) in paths.iter().zip(known).zip(places).zip(lookups) {
+        let known = arrivals.iter().zip(&mut *hashes).zip(&*places).zip(&*lookups);
+        for ((lane, id), (((arrival, hash), at), lookups)) in (0..).zip(paths).zip(known) {
             let (at, lookups) = (usize::from(*at), *lookups);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
-            let Some(path) = pipeline.path(*id) else { continue };
+            let chain = same.filter(|(path, _)| path == id).map(|(_, chain)| chain);
             let mut enter = |into: EntryTarget| {
-                let flow = match guess {
-                    Some(_) => *tuple,
-                    None => arrival.key.flow_tuple(frame.head, self.flow_seed),
-                };
                 if let EntryTarget::Chain(chain) = into {
+                    if guess.is_none() {
+                        *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
+                    }
+                    if guess != Some(chain) {
+                        chains.prefetch_chain(chain, *hash);
+                    }
                     if role.is_none() {
                         *recent = Some(chain);
                     }
-                    if guess != Some(chain) {
-                        chains.prefetch_chain(chain, flow.hash);
-                    }
+                    same = Some((*id, chain));
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
-                    *entry = Entering { at, flow, lookups, into };
+                    *entry = Entering { lane, into };
                     entering_count += 1;
                 }
                 // Decided below, when the prefetched memory is there.
                 Decision::FlowMiss
             };
+            if let Some(chain) = chain {
+                *decision = enter(EntryTarget::Chain(chain));
+                continue;
+            }
+            let Some(path) = pipeline.path(*id) else { continue };
             *decision = match path.operations() {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
@@ -659,10 +665,28 @@ impl Forward for Steering {
                 }
             };
         }
-        for Entering { at, flow, lookups, into } in entering.iter().take(entering_count) {
-            let at = *at;
-            let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
-            let flow = (flow, *lookups);
+        let mut way: Option<(EntryWay, PortId)> = None;
+        for Entering { lane, into } in entering.iter().take(entering_count) {
+            let lane = usize::from(*lane);
+            let (Some(arrival), Some(hash), Some(at), Some(lookups)) =
+                (arrivals.get(lane), hashes.get(lane), places.get(lane), lookups.get(lane))
+            else {
+                continue;
+            };
+            let (Some(frame), Some(decision)) =
+                (heads.get(usize::from(*at)), decisions.get_mut(usize::from(*at)))
+            else {
+                continue;
+            };
+            if let (EntryTarget::Chain(chain), Some((way, port))) = (into, &mut way)
+                && way.chain == *chain
+                && let Some(tag) = chains.enter_way(way, (*hash, *lookups), frame.length, now)
+            {
+                *decision = Decision::ToFunction(*port, tag);
+                continue;
+            }
+            way.take().into_iter().for_each(|(way, _)| chains.count_entered(way));
+            let flow = (&arrival.key.flow_tuple(frame.head, *flow_seed), *lookups);
             let step = match (into, role) {
                 (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
                 (EntryTarget::Service(service), _) => {
@@ -673,9 +697,13 @@ impl Forward for Steering {
                 }
                 (EntryTarget::Home, None) => Step::LookUp,
             };
-            wait_if_held(step, at as u8, pending);
+            wait_if_held(step, *at, pending);
             *decision = decided(step, ports);
+            if let (EntryTarget::Chain(chain), Decision::ToFunction(port, _)) = (into, *decision) {
+                way = chains.entry_way(*chain, key, step).map(|way| (way, port));
+            }
         }
+        way.into_iter().for_each(|(way, _)| chains.count_entered(way));
         if chains.is_frozen() {
             // Frames are performed in the order of the batch.
             let all = pending.make_contiguous();

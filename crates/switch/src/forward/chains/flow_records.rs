@@ -150,6 +150,15 @@ fn stamp(version: u32, seconds: u32) -> u64 {
     u64::from(version) << 32 | u64::from(seconds)
 }
 
+/// Notes the second of a use. Most packets change nothing, so that their cache line need not be written back to memory.
+#[inline(always)]
+fn note_use(words: &mut [u64; WORDS], version: u32, seconds: u32) {
+    let stamp = stamp(version, seconds);
+    if words[1] != stamp {
+        words[1] = stamp;
+    }
+}
+
 /// Whether a record was not used for long.
 fn is_idle(words: &[u64; WORDS], seconds: u32) -> bool {
     seconds.saturating_sub(words[1] as u32) > MAX_IDLE
@@ -221,7 +230,26 @@ impl FlowRecords {
     #[inline(always)]
     pub(super) fn find(&mut self, hash: u64, version: u32, seconds: u32) -> Option<u32> {
         let at = self.peek(hash, version)?;
-        self.records.get_mut(at as usize)?[1] = stamp(version, seconds);
+        note_use(self.records.get_mut(at as usize)?, version, seconds);
+        Some(at)
+    }
+
+    /// As [`find`](Self::find), if nothing but the slot at a hop says where packets of the flow go.
+    #[inline(always)]
+    pub(super) fn find_plain(
+        &mut self,
+        hash: u64,
+        version: u32,
+        (hop, slot): (usize, u8),
+        seconds: u32,
+    ) -> Option<u32> {
+        let at = self.peek(hash, version)?;
+        let words = self.records.get_mut(at as usize)?;
+        let there = (words.get(ASSIGNED + hop / 8)? >> (hop % 8 * 8)) as u8;
+        if there != slot || words[LEARNT] & Redirect::PRESENT != 0 || words[OUTSIDE] & BACK_MASK != 0 {
+            return None;
+        }
+        note_use(words, version, seconds);
         Some(at)
     }
 

@@ -2,6 +2,7 @@
 
 mod counters;
 mod entry;
+mod entry_way;
 mod flow_records;
 mod freeze;
 mod handover;
@@ -18,6 +19,7 @@ mod version;
 mod way;
 
 pub use counters::{ChainBooks, HopCounters};
+pub(crate) use entry_way::EntryWay;
 pub(crate) use identity::Identity;
 pub use instances::RefusedTuples;
 pub use plan::{

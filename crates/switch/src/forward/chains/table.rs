@@ -123,7 +123,7 @@ pub struct Chains {
     pub(super) versions: Versions,
     pub(super) records: FlowRecords,
     /// Whether a service is a translator.
-    has_translators: bool,
+    pub(super) has_translators: bool,
     /// The instance behind each port.
     roles: Numbered<Role>,
     /// The chain whose packets come from a port if no flow concerns them.
