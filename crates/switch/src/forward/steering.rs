@@ -19,7 +19,7 @@ use crate::port::PortId;
 use boundary::DirectPacket;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
-    FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, PathId, Pipeline,
+    FragmentCounters, Fragments, Ingress, Instructions, Key, Limits, Match, Operation, Output, Pipeline,
     Seed, TokenBucket,
 };
 use packet::MacAddr;
@@ -488,17 +488,19 @@ impl Steering {
             self;
         lookups.fill(0);
         let time = Duration::from_nanos(now);
-        let mut last = None;
+        // The sender of the frame before, and whether it may send.
+        let (mut before, mut learned) = (None, Ok(()));
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
             let source = address(frame.head, 6);
-            let learned = match last {
-                Some((before, learned)) if before == source => learned,
-                // No station has a group address (IEEE 802-2014, 8.2.2).
-                _ if source.is_group() => Err(Decision::BadSource),
-                _ => bridge.learn(source, from, now),
-            };
-            last = Some((source, learned));
+            if before != Some(source) {
+                before = Some(source);
+                learned = match source.is_group() {
+                    // No station has a group address (IEEE 802-2014, 8.2.2).
+                    true => Err(Decision::BadSource),
+                    false => bridge.learn(source, from, now),
+                };
+            }
             if let Err(refused) = learned {
                 *decision = refused;
                 continue;
@@ -598,39 +600,30 @@ impl Forward for Steering {
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
-        // The path of the frame before, if it only leads into a chain.
-        let mut same: Option<(PathId, u16)> = None;
+        // A path that only leads into something, as that of the next frame mostly does too.
+        let (mut before, mut into) = (None, EntryTarget::Home);
         let paths = cache.look_up(pipeline, arrivals, time);
-        let known = arrivals.iter().zip(&mut *hashes).zip(&*places).zip(&*lookups);
-        for ((lane, id), (((arrival, hash), at), lookups)) in (0..).zip(paths).zip(known) {
+        let known = arrivals.iter().zip(&*places).zip(&*lookups);
+        for ((lane, id), ((arrival, at), lookups)) in (0..).zip(paths).zip(known) {
+            // Decided below, when the memory is there that is prefetched before.
+            let mut enter = |target: EntryTarget| {
+                if let Some(entry) = entering.get_mut(entering_count) {
+                    *entry = Entering { lane, into: target };
+                    entering_count += 1;
+                }
+            };
+            if before == Some(*id) {
+                enter(into);
+                continue;
+            }
+            let mut enter = |target: EntryTarget| {
+                enter(target);
+                (before, into) = (Some(*id), target);
+                Decision::FlowMiss
+            };
             let (at, lookups) = (usize::from(*at), *lookups);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
-            let chain = same.filter(|(path, _)| path == id).map(|(_, chain)| chain);
-            let mut enter = |into: EntryTarget| {
-                if let EntryTarget::Chain(chain) = into {
-                    if guess.is_none() {
-                        *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
-                    }
-                    if guess != Some(chain) {
-                        chains.prefetch_chain(chain, *hash);
-                    }
-                    if role.is_none() {
-                        *recent = Some(chain);
-                    }
-                    same = Some((*id, chain));
-                }
-                if let Some(entry) = entering.get_mut(entering_count) {
-                    *entry = Entering { lane, into };
-                    entering_count += 1;
-                }
-                // Decided below, when the prefetched memory is there.
-                Decision::FlowMiss
-            };
-            if let Some(chain) = chain {
-                *decision = enter(EntryTarget::Chain(chain));
-                continue;
-            }
             let Some(path) = pipeline.path(*id) else { continue };
             *decision = match path.operations() {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
@@ -665,8 +658,24 @@ impl Forward for Steering {
                 }
             };
         }
+        let entering = entering.get(..entering_count).unwrap_or_default();
+        for Entering { lane, into } in entering {
+            let EntryTarget::Chain(chain) = *into else { continue };
+            if role.is_none() {
+                *recent = Some(chain);
+            }
+            let lane = usize::from(*lane);
+            let frame = places.get(lane).and_then(|at| heads.get(usize::from(*at)));
+            if guess != Some(chain)
+                && let (Some(arrival), Some(hash), Some(frame)) =
+                    (arrivals.get(lane), hashes.get_mut(lane), frame)
+            {
+                *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
+                chains.prefetch_chain(chain, *hash);
+            }
+        }
         let mut way: Option<(EntryWay, PortId)> = None;
-        for Entering { lane, into } in entering.iter().take(entering_count) {
+        for Entering { lane, into } in entering {
             let lane = usize::from(*lane);
             let (Some(arrival), Some(hash), Some(at), Some(lookups)) =
                 (arrivals.get(lane), hashes.get(lane), places.get(lane), lookups.get(lane))
