@@ -224,6 +224,14 @@ struct Batch<'a> {
     now: u64,
 }
 
+/// Consecutive packets of one path.
+#[derive(Clone, Copy)]
+struct Run {
+    path: PathId,
+    packets: u64,
+    bytes: u64,
+}
+
 impl Batch<'_> {
     /// Finds the paths of the packets in `lanes`, whose keys belong in `table`.
     #[inline(always)]
@@ -242,6 +250,8 @@ impl Batch<'_> {
         let seconds = (self.now / 1_000_000_000) as u32;
         let stamp = self.pipeline.stamp();
         let mut hits = 0;
+        // The path of the packets before, which mostly is that of the next one too: they are counted together.
+        let mut run = Run { path: PathId { slot: NONE, generation: 0 }, packets: 0, bytes: 0 };
         for (at, ((lane, packet), (hash, candidate))) in
             lanes().zip(hashes.iter().zip(&candidates)).enumerate()
         {
@@ -256,7 +266,7 @@ impl Batch<'_> {
                 Some(slot)
                     if is_equal(&slot.key, key)
                         && slot.stamp == stamp
-                        && self.pipeline.is_alive(slot.path) =>
+                        && (slot.path == run.path || self.pipeline.is_alive(slot.path)) =>
                 {
                     if slot.used != seconds {
                         slot.used = seconds;
@@ -266,12 +276,24 @@ impl Batch<'_> {
                 }
                 _ => self.find(table, *hash, packet, seconds),
             };
-            self.pipeline.count_at(path.slot, 1, u64::from(packet.length), self.now);
+            if path != run.path {
+                self.count(run);
+                run = Run { path, packets: 0, bytes: 0 };
+            }
+            run.packets += 1;
+            run.bytes += u64::from(packet.length);
             if let Some(place) = self.paths.get_mut(lane) {
                 *place = path;
             }
         }
+        self.count(run);
         self.counters.hits += hits;
+    }
+
+    /// Counts the packets of a run.
+    #[inline(always)]
+    fn count(&mut self, Run { path, packets, bytes }: Run) {
+        self.pipeline.count_at(path.slot, packets, bytes, self.now);
     }
 
     /// The path of a packet that is not where it was expected, or whose decision must be confirmed.

@@ -227,11 +227,7 @@ impl<F: Forward> Switch<F> {
                 switch_passed(unread, passed, places, &mut port.counters)
             }
             true => {
-                let passed = unread
-                    .iter()
-                    .zip(&*passed)
-                    .filter_map(|(frame, decision)| Some((frame.number, (*decision)?)));
-                switch_by_headers(forward, &mut port, places, batch, passed, from, now)
+                switch_by_headers(forward, &mut port, places, batch, (unread, passed), from, now)
             }
         };
         count_planned(plan, ports, books);
@@ -517,7 +513,7 @@ fn switch_by_headers(
     port: &mut Port,
     mut places: Places<'_>,
     batch: &Batch,
-    passed: impl Iterator<Item = (u32, Decision)> + Clone,
+    (unread, passed): (&[UnreadFrame], &[Option<Decision>]),
     from: PortId,
     now: u64,
 ) -> u64 {
@@ -526,14 +522,25 @@ fn switch_by_headers(
     let mut numbers = [0; MAX_HEADS];
     let mut decisions = [Decision::Drop; MAX_HEADS];
     let mut frames = (0..).zip(batch.heads());
-    // The frames of a batch are planned in their order, whether they are read or not.
-    let (mut unread, mut passed) = (passed.clone().peekable(), passed.peekable());
+    // The unread frames up to here, and those that are planned: all frames of a batch are planned in their order.
+    let (mut seen, mut planned) = (0, 0);
+    let mut plan_unread = |before: u32, places: &mut Places<'_>, counters: &mut Counters| {
+        while let (Some(frame), Some(decision)) = (unread.get(planned), passed.get(planned))
+            && frame.number < before
+        {
+            decision.iter().for_each(|decision| places.put_existing(frame.number, *decision, counters));
+            planned += 1;
+        }
+    };
     loop {
         let mut count = 0;
         for (number, (head, length)) in frames.by_ref() {
             bytes += length as u64;
-            if unread.next_if(|(unread, _)| *unread == number).is_some() {
-                continue;
+            if unread.get(seen).is_some_and(|frame| frame.number == number) {
+                seen += 1;
+                if passed.get(seen - 1).is_some_and(Option::is_some) {
+                    continue;
+                }
             }
             if let Err(reason) = port.admit(head, length, now) {
                 port.counters.drop(reason, 1);
@@ -547,14 +554,12 @@ fn switch_by_headers(
             }
         }
         if count == 0 {
-            passed.for_each(|(number, decision)| places.put_existing(number, decision, &mut port.counters));
+            plan_unread(u32::MAX, &mut places, &mut port.counters);
             return bytes;
         }
         forward.decide_heads(&heads[..count], from, now, &mut decisions[..count]);
         for (number, decision) in numbers.iter().zip(&decisions).take(count) {
-            while let Some((unread, decision)) = passed.next_if(|(unread, _)| unread < number) {
-                places.put_existing(unread, decision, &mut port.counters);
-            }
+            plan_unread(*number, &mut places, &mut port.counters);
             places.put_existing(*number, *decision, &mut port.counters);
         }
     }
