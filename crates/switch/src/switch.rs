@@ -226,9 +226,7 @@ impl<F: Forward> Switch<F> {
             true if unread.len() == batch.len() && passed.iter().all(Option::is_some) => {
                 switch_passed(unread, passed, places, &mut port.counters)
             }
-            true => {
-                switch_by_headers(forward, &mut port, places, batch, (unread, passed), from, now)
-            }
+            true => switch_by_headers(forward, &mut port, places, batch, (unread, passed), from, now),
         };
         count_planned(plan, ports, books);
         port.limiter.end_batch();

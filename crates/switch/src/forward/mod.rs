@@ -8,6 +8,7 @@ mod flow;
 mod ingress;
 mod ingress_flows;
 mod learning;
+mod lookup;
 mod mode;
 mod openflow;
 mod operations;
