@@ -13,6 +13,9 @@ use switch::{
     SteeringSettings, SteeringShards, UnreadFrame,
 };
 
+#[path = "chains/together.rs"]
+mod together;
+
 const UPLINK: PortId = PortId(0);
 const WAN: PortId = PortId(1);
 const MIRROR: PortId = PortId(2);
@@ -477,75 +480,6 @@ fn a_chain_keeps_its_books_when_it_is_changed() {
     }
     let expected = ChainBooks { entered: 30, returned: 50, sent: 50, left: 30, ..ChainBooks::default() };
     assert_eq!(books(&bed), expected);
-}
-
-/// Packets of a batch that functions pass on go where each would go by itself, and are counted the same.
-#[test]
-fn packets_that_are_passed_on_together_go_as_each_would_alone() {
-    let mut random = Random::new(5);
-    let mut beds = [(); 2].map(|()| TestBed::new(&[3, 2, 3], vec![chain(&[0, 1, 2])]));
-    // What arrives at each port: tags and lengths.
-    let mut there: BTreeMap<PortId, Vec<(u64, u32)>> = BTreeMap::new();
-    let mut left = 0;
-    for round in 0..60 {
-        for packet in 0..200 {
-            let back = packet % 3 == 0;
-            let frame = frame((random.next() % 90) as u16, back);
-            let decided = beds
-                .each_mut()
-                .map(|bed| bed.decide(&frame, if back { WAN } else { UPLINK }, FrameMark::default()));
-            assert_eq!(decided[0], decided[1]);
-            let Decision::ToFunction(to, tag) = decided[0] else { panic!("{decided:?}") };
-            there.entry(to).or_default().push((tag, 60 + packet));
-        }
-        for (at, mut packets) in std::mem::take(&mut there) {
-            // Each function sends on at its other side, but some packets come back at the wrong one, or with a false identity.
-            let from = match random.next() % 10 {
-                0 => at,
-                1 => port(0, 0, true),
-                _ => PortId(100 + ((at.0 - 100) ^ 1)),
-            };
-            if random.next().is_multiple_of(4) {
-                packets.iter_mut().step_by(7).for_each(|(tag, _)| *tag ^= 1 << (random.next() % 60));
-            }
-            let by_itself = |bed: &mut TestBed, (tag, length): &(u64, u32)| {
-                let mark = FrameMark { tag: *tag, meta: Answer::Next.to_meta() };
-                bed.decide(&vec![0; *length as usize], from, mark)
-            };
-            let alone: Vec<_> = packets.iter().map(|packet| by_itself(&mut beds[0], packet)).collect();
-            let unread = (0..).zip(&packets).map(|(number, (tag, length))| UnreadFrame {
-                number,
-                length: *length,
-                tag: *tag,
-            });
-            let (unread, now): (Vec<_>, _) = (unread.collect(), beds[1].now);
-            let mut together = Vec::new();
-            beds[1].steering.pass_on(&unread, from, now, &mut together);
-            assert_eq!(together.len(), alone.len());
-            for ((alone, together), packet) in alone.into_iter().zip(together).zip(packets) {
-                // A packet for which its headers are needed is not passed on.
-                let together = together.unwrap_or_else(|| by_itself(&mut beds[1], &packet));
-                assert_eq!(together, alone, "round {round}");
-                match alone {
-                    Decision::ToFunction(to, tag) => there.entry(to).or_default().push((tag, packet.1)),
-                    Decision::To(_) => left += 1,
-                    _ => {}
-                }
-            }
-        }
-        if round == 30 {
-            // An instance goes, so packets change their way in the middle of batches.
-            beds.iter_mut().for_each(|bed| bed.steering.flush_port(port(1, 0, false)));
-        }
-    }
-    assert!(left > 3000, "{left}");
-    let [alone, together] = beds.each_ref().map(|bed| {
-        let chains = bed.steering.chains();
-        let counters = chains.counters(0).unwrap();
-        let instances: Vec<_> = (0..3).map(|service| chains.instances(service)).collect();
-        (counters.hops, counters.left, chains.books(0), instances)
-    });
-    assert_eq!(alone, together);
 }
 
 /// The packet enters the other chain in the direction that it had, and leaves it as it would have left its own one.
