@@ -1,9 +1,9 @@
 //! Where a steering switch sends the frames of a batch.
 //!
-//! What the processor has to wait for is prefetched for all frames together, in passes: the match fields of each are read, and the
-//! record of its flow is prefetched, if it goes into the chain of the frame before; then all are looked up in the cache of flows;
-//! then those that enter chains do so. A pass notes little about a frame, and nothing that it reads again before a few instructions
-//! later in another width: the processor would wait for that.
+//! Frames are decided in passes, so that what the processor has to wait for comes for all of them together: the match fields of each
+//! are read, and the record of its flow is prefetched, if it enters the same chain as the one before; then all are looked up in the
+//! flow cache; then those that enter chains do so. A pass notes little of a frame. It writes nothing in parts that the next
+//! instructions read as a whole, because a processor waits some nanoseconds for that.
 
 use super::chains::{Chains, EntryWay, Role, Step};
 use super::contract::{Decision, FrameHead, MAX_HEADS};
@@ -283,7 +283,7 @@ impl Steering {
                 chains.prefetch_chain(chain, *hash);
             }
         }
-        let mut way: Option<(EntryWay, PortId)> = None;
+        let mut way: Option<EntryWay> = None;
         for Entering { lane, into } in entering {
             let lane = usize::from(*lane);
             let (Some(arrival), Some(hash), Some(at), Some(lookups)) =
@@ -296,14 +296,14 @@ impl Steering {
             else {
                 continue;
             };
-            if let (EntryTarget::Chain(chain), Some((way, port))) = (into, &mut way)
+            if let (EntryTarget::Chain(chain), Some(way)) = (into, &mut way)
                 && way.chain == *chain
-                && let Some(tag) = chains.enter_way(way, (*hash, *lookups), frame.length, now)
+                && let Some(step) = chains.enter_way(way, (*hash, *lookups), frame.length, now)
             {
-                *decision = Decision::ToFunction(*port, tag);
+                *decision = decided(step, ports);
                 continue;
             }
-            way.take().into_iter().for_each(|(way, _)| chains.count_entered(way));
+            way.take().into_iter().for_each(|way| chains.count_entered(way));
             let flow = (&arrival.key.flow_tuple(frame.head, *flow_seed), *lookups);
             let step = match (into, role) {
                 (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
@@ -317,11 +317,11 @@ impl Steering {
             };
             wait_if_held(step, *at, pending);
             *decision = decided(step, ports);
-            if let (EntryTarget::Chain(chain), Decision::ToFunction(port, _)) = (into, *decision) {
-                way = chains.entry_way(*chain, key, step).map(|way| (way, port));
+            if let EntryTarget::Chain(chain) = into {
+                way = chains.entry_way(*chain, key, step);
             }
         }
-        way.into_iter().for_each(|(way, _)| chains.count_entered(way));
+        way.into_iter().for_each(|way| chains.count_entered(way));
         if chains.is_frozen() {
             // Frames are performed in the order of the batch.
             let all = pending.make_contiguous();

@@ -234,23 +234,23 @@ impl FlowRecords {
         Some(at)
     }
 
-    /// As [`find`](Self::find), if nothing but the slot at a hop says where packets of the flow go.
+    /// As [`find`](Self::find), with the slot at a hop, if nothing else says where packets of the flow go.
     #[inline(always)]
     pub(super) fn find_plain(
         &mut self,
         hash: u64,
         version: u32,
-        (hop, slot): (usize, u8),
+        hop: usize,
         seconds: u32,
-    ) -> Option<u32> {
+    ) -> Option<(u32, u8)> {
         let at = self.peek(hash, version)?;
         let words = self.records.get_mut(at as usize)?;
-        let there = (words.get(ASSIGNED + hop / 8)? >> (hop % 8 * 8)) as u8;
-        if there != slot || words[LEARNT] & Redirect::PRESENT != 0 || words[OUTSIDE] & BACK_MASK != 0 {
+        let slot = (words.get(ASSIGNED + hop / 8)? >> (hop % 8 * 8)) as u8;
+        if words[LEARNT] & Redirect::PRESENT != 0 || words[OUTSIDE] & BACK_MASK != 0 {
             return None;
         }
         note_use(words, version, seconds);
-        Some(at)
+        Some((at, slot))
     }
 
     /// Puts a record in the first place that is free, or else in place of the one that was used least recently.
