@@ -287,6 +287,8 @@ struct Unawaited {
     synced: Vec<i64>,
     /// Why the last ones did not get there, until somebody is told.
     failed: Option<io::Error>,
+    /// The file of which the thread knows that it will wait for the disk.
+    told: Option<Arc<File>>,
 }
 
 fn lock(unawaited: &Mutex<Unawaited>) -> MutexGuard<'_, Unawaited> {
@@ -316,6 +318,8 @@ fn sync(lines: &Receiver<Unsynced>, unawaited: &Mutex<Unawaited>) {
         if (is_due || !waiting.is_empty())
             && let Some((file, _)) = unsynced.take()
         {
+            // Lines that come from now on may be too late for it.
+            lock(unawaited).told = None;
             let written = file.sync_data();
             let stored = std::mem::take(&mut rows);
             let copy =
@@ -426,7 +430,13 @@ impl Audit {
         let tell = |line| drop(self.syncs.send(Unsynced { file: file.file.clone(), line }));
         match kept {
             Kept::Stored(row) => tell(SyncedLine::Unawaited(Some(row))),
-            Kept::Unneeded if !is_awaited => tell(SyncedLine::Unawaited(None)),
+            Kept::Unneeded if !is_awaited => {
+                let told = lock(&self.unawaited).told.replace(file.file.clone());
+                // To wake the thread for each write would take longer than the rest.
+                if !told.is_some_and(|told| Arc::ptr_eq(&told, &file.file)) {
+                    tell(SyncedLine::Unawaited(None));
+                }
+            }
             Kept::Nowhere | Kept::Unneeded => {}
         }
         if !is_awaited {
@@ -626,6 +636,8 @@ mod tests {
             assert!(start.elapsed() < 10 * SYNC_DELAY);
             std::thread::sleep(Duration::from_millis(5));
         }
+        // The thread is told of the next one.
+        assert!(lock(&audit.unawaited).told.is_none());
         let failed = AuditEntry { result: "timeout".into(), ..entry("box/a") };
         audit.record(failed, Kept::Unneeded).unwrap().unwrap().blocking_recv().unwrap().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
