@@ -9,7 +9,7 @@ use super::chains::{Chains, EntryWay, Role, Step};
 use super::contract::{Decision, FrameHead, MAX_HEADS};
 use super::controllers::{Pending, PendingOperations};
 use super::ingress::number;
-use super::steering::{Steering, address};
+use super::steering::{Steering, address, decided};
 use crate::port::PortId;
 use flow_table::{Action, Ingress, Operation, Output};
 use reason::Reason;
@@ -39,23 +39,6 @@ enum EntryTarget {
 fn wait_if_held(step: Step, at: u8, pending: &mut VecDeque<(u8, Pending)>) {
     if let Step::Hold(identity) = step {
         pending.push_back((at, Pending::Held(identity)));
-    }
-}
-
-/// The decision for a step of a chain. Where there is nothing to look up any more, the frame matches no flow.
-#[inline(always)]
-pub(super) fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
-    match step {
-        Step::To(key, tag) => match ports.get(usize::from(key.0)).copied().flatten() {
-            Some(port) if tag != 0 => Decision::ToFunction(port, tag),
-            Some(port) => Decision::To(port),
-            None => Decision::Drop,
-        },
-        Step::Lose(reason) => Decision::Lose(reason),
-        Step::Hold(_) => Decision::Perform,
-        Step::LookUp | Step::Service(..) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
-            Decision::FlowMiss
-        }
     }
 }
 

@@ -13,7 +13,6 @@ use super::controllers::{Controllers, Pending};
 use super::flow::{Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::ingress::Tunnels;
 use super::learning::{LearningBridge, LearningSettings};
-use super::lookup::decided;
 use crate::batch::UnreadFrame;
 use crate::huge_pages::flow_cache;
 use crate::port::PortId;
@@ -496,4 +495,21 @@ impl Forward for Steering {
 #[inline(always)]
 pub(super) fn address(head: &[u8], at: usize) -> MacAddr {
     head.get(at..).and_then(|rest| rest.first_chunk()).map_or(MacAddr::ZERO, |bytes| MacAddr(*bytes))
+}
+
+/// The decision for a step of a chain. Where there is nothing to look up any more, the frame matches no flow.
+#[inline(always)]
+pub(super) fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
+    match step {
+        Step::To(key, tag) => match ports.get(usize::from(key.0)).copied().flatten() {
+            Some(port) if tag != 0 => Decision::ToFunction(port, tag),
+            Some(port) => Decision::To(port),
+            None => Decision::Drop,
+        },
+        Step::Lose(reason) => Decision::Lose(reason),
+        Step::Hold(_) => Decision::Perform,
+        Step::LookUp | Step::Service(..) | Step::Chain(_) | Step::Leave(_) | Step::Arrive(_) => {
+            Decision::FlowMiss
+        }
+    }
 }
