@@ -10,8 +10,11 @@ use packet::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
 /// Matches of one expression. Each becomes a flow entry, and a short expression can expand to exponentially many.
 const MAX_MATCHES: usize = 256;
 
-/// Conjunctions while an expression is translated, before those that others contain are removed.
+/// Conjunctions while an expression is translated, of which none contains another.
 const MAX_CONJUNCTIONS: usize = 4 * MAX_MATCHES;
+
+/// Comparisons of conjunctions while an expression is translated. They take a tenth of a second.
+const MAX_COMPARISONS: usize = 4_000_000;
 
 /// The tests of the fragment offset that the rule language adds so that a packet has ports.
 const FRAGMENT_OFFSET: u32 = 0x1fff;
@@ -97,8 +100,9 @@ pub fn matches_of(expression: &str) -> Result<Vec<Match>, ExpressionError> {
         return Err(ExpressionError::Syntax(problem));
     }
     let mut matches = Vec::new();
+    let mut comparisons = MAX_COMPARISONS;
     for rule in rules {
-        for conjunction in lower(&rule.condition, true)? {
+        for conjunction in lower(&rule.condition, true, &mut comparisons)?.0 {
             conjunction.matches(&mut matches)?;
         }
     }
@@ -273,64 +277,105 @@ fn add(matching: Match, field: Field, bits: Option<(u128, u128)>) -> Match {
     matching.with_masked(field, value & mask, mask).unwrap_or(matching)
 }
 
-/// The conjunctions of which a packet meets at least one if it meets the expression; its negation if not `wanted`.
-fn lower(expression: &Expression, wanted: bool) -> Result<Vec<Conjunction>, ExpressionError> {
+/// Conjunctions of which a packet meets at least one, none of which contains another.
+#[derive(Default)]
+struct Disjunction(Vec<Conjunction>);
+
+impl Disjunction {
+    /// Every packet meets it.
+    fn always() -> Self {
+        Self(vec![Conjunction::default()])
+    }
+
+    /// Adds a conjunction, unless one that is there contains it. Removes those that it contains.
+    fn add(&mut self, new: Conjunction, comparisons: &mut usize) -> Result<(), ExpressionError> {
+        let left = comparisons.checked_sub(1 + self.0.len());
+        *comparisons = left.ok_or(ExpressionError::TooManyMatches)?;
+        if self.0.iter().any(|old| old.contains(&new)) {
+            return Ok(());
+        }
+        self.0.retain(|old| !new.contains(old));
+        self.0.push(new);
+        if self.0.len() > MAX_CONJUNCTIONS {
+            return Err(ExpressionError::TooManyMatches);
+        }
+        Ok(())
+    }
+}
+
+/// The conjunctions of which a packet meets at least one if it meets the expression; its negation if not `wanted`. `comparisons` is
+/// how many are left.
+fn lower(
+    expression: &Expression,
+    wanted: bool,
+    comparisons: &mut usize,
+) -> Result<Disjunction, ExpressionError> {
     match expression {
-        Expression::Constant(value) if *value == wanted => Ok(vec![Conjunction::default()]),
-        Expression::Constant(_) => Ok(Vec::new()),
-        Expression::Test(test) => lower_test(test, wanted),
-        Expression::Not(inner) => lower(inner, !wanted),
-        Expression::All(parts) if wanted => lower_all(parts, wanted),
-        Expression::All(parts) => lower_any(parts, wanted),
-        Expression::Any(parts) if wanted => lower_any(parts, wanted),
-        Expression::Any(parts) => lower_all(parts, wanted),
+        Expression::Constant(value) if *value == wanted => Ok(Disjunction::always()),
+        Expression::Constant(_) => Ok(Disjunction::default()),
+        Expression::Test(test) => lower_test(test, wanted).map(Disjunction),
+        Expression::Not(inner) => lower(inner, !wanted, comparisons),
+        Expression::All(parts) if wanted => lower_all(parts, wanted, comparisons),
+        Expression::All(parts) => lower_any(parts, wanted, comparisons),
+        Expression::Any(parts) if wanted => lower_any(parts, wanted, comparisons),
+        Expression::Any(parts) => lower_all(parts, wanted, comparisons),
         Expression::Choose(parts) => {
             let [condition, yes, no] = &**parts;
-            let mut with = both(&lower(condition, true)?, &lower(yes, wanted)?)?;
-            with.extend(both(&lower(condition, false)?, &lower(no, wanted)?)?);
-            simplify(with)
+            let mut either = Disjunction::default();
+            for (holds, then) in [(true, yes), (false, no)] {
+                let condition = lower(condition, holds, comparisons)?;
+                let then = lower(then, wanted, comparisons)?;
+                add_both(&mut either, &condition, &then, comparisons)?;
+            }
+            Ok(either)
         }
     }
 }
 
-fn lower_all(parts: &[Expression], wanted: bool) -> Result<Vec<Conjunction>, ExpressionError> {
-    parts.iter().try_fold(vec![Conjunction::default()], |all, part| both(&all, &lower(part, wanted)?))
+fn lower_all(
+    parts: &[Expression],
+    wanted: bool,
+    comparisons: &mut usize,
+) -> Result<Disjunction, ExpressionError> {
+    let mut all = Disjunction::always();
+    for part in parts {
+        let part = lower(part, wanted, comparisons)?;
+        let before = std::mem::take(&mut all);
+        add_both(&mut all, &before, &part, comparisons)?;
+    }
+    Ok(all)
 }
 
-fn lower_any(parts: &[Expression], wanted: bool) -> Result<Vec<Conjunction>, ExpressionError> {
-    let mut any = Vec::new();
+fn lower_any(
+    parts: &[Expression],
+    wanted: bool,
+    comparisons: &mut usize,
+) -> Result<Disjunction, ExpressionError> {
+    let mut any = Disjunction::default();
     for part in parts {
-        any.extend(lower(part, wanted)?);
-        any = simplify(any)?;
+        for new in lower(part, wanted, comparisons)?.0 {
+            any.add(new, comparisons)?;
+        }
     }
     Ok(any)
 }
 
-fn both(one: &[Conjunction], other: &[Conjunction]) -> Result<Vec<Conjunction>, ExpressionError> {
-    let mut result = Vec::new();
-    for left in one {
-        result.extend(other.iter().filter_map(|right| left.intersect(right)));
-        result = simplify(result)?;
-    }
-    Ok(result)
-}
-
-/// Removes conjunctions that others contain.
-fn simplify(conjunctions: Vec<Conjunction>) -> Result<Vec<Conjunction>, ExpressionError> {
-    if conjunctions.len() > 16 * MAX_CONJUNCTIONS {
-        return Err(ExpressionError::TooManyMatches);
-    }
-    let mut kept: Vec<Conjunction> = Vec::new();
-    for new in conjunctions {
-        if !kept.iter().any(|old| old.contains(&new)) {
-            kept.retain(|old| !new.contains(old));
-            kept.push(new);
-        }
-        if kept.len() > MAX_CONJUNCTIONS {
-            return Err(ExpressionError::TooManyMatches);
+/// Adds what meets both.
+fn add_both(
+    to: &mut Disjunction,
+    one: &Disjunction,
+    other: &Disjunction,
+    comparisons: &mut usize,
+) -> Result<(), ExpressionError> {
+    for left in &one.0 {
+        for right in &other.0 {
+            *comparisons = comparisons.checked_sub(1).ok_or(ExpressionError::TooManyMatches)?;
+            if let Some(both) = left.intersect(right) {
+                to.add(both, comparisons)?;
+            }
         }
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// The conjunctions of a test: one each for the values that first differ, or suffice, at one bit.
@@ -424,6 +469,9 @@ mod tests {
         assert!(error("tcp prot").contains('‘'), "{}", error("tcp prot"));
         let many: Vec<_> = (1..300).map(|port| format!("tcp port {port}")).collect();
         assert!(error(&many.join(" or ")).contains("256"));
+        // Few matches, after many comparisons.
+        let all = vec![format!("({})", many[..99].join(" or ")); 99].join(" and ");
+        assert_eq!(matches_of(&all).unwrap_err(), ExpressionError::TooManyMatches);
     }
 
     /// A random expression over quantities of which few values occur.
