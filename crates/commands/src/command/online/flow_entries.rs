@@ -48,7 +48,13 @@ pub(super) fn list(named: &SwitchArguments) -> Result<(), CommandError> {
         return Ok(());
     }
     let table = Table { columns: ENTRIES, rows: all.entries.iter().map(entry_row).collect() };
-    online::print(&table, &format!("controllers have added no flow entries to switch {}", named.name));
+    let none = match all.entries.is_empty()
+        && client.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?.controllers.is_empty()
+    {
+        true => format!("switch {} has no controllers", named.name),
+        false => format!("controllers have added no flow entries to switch {}", named.name),
+    };
+    online::print(&table, &none);
     let groups = Table { columns: GROUPS, rows: all.groups.iter().map(group_row).collect() };
     let meters = Table { columns: METERS, rows: all.meters.iter().map(meter_row).collect() };
     for table in [groups, meters].iter().filter(|table| !table.rows.is_empty()) {
