@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_nobody_waits_for_reaches_the_disk() {
+    fn a_line_without_a_waiting_request_reaches_the_disk() {
         let folder = folder("audit-later");
         let audit = Audit::open(Some(&folder.join("store.audit")), Vec::new()).unwrap();
         let done = AuditEntry { result: DONE.into(), ..entry("box/a") };
@@ -636,7 +636,7 @@ mod tests {
             assert!(start.elapsed() < 10 * SYNC_DELAY);
             std::thread::sleep(Duration::from_millis(5));
         }
-        // The thread is told of the next one.
+        // The next one wakes the thread again.
         assert!(lock(&audit.unawaited).told.is_none());
         let failed = AuditEntry { result: "timeout".into(), ..entry("box/a") };
         audit.record(failed, Kept::Unneeded).unwrap().unwrap().blocking_recv().unwrap().unwrap();

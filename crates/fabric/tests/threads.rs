@@ -406,17 +406,8 @@ fn controllers_change_all_threads() {
     add(2, Some(source), Output::Port(mirror));
     send(&bed, 250);
     bed.until("all packets come back", |bed| bed.read("source", "r.count") == 250);
-    let all = FlowSelection {
-        table: None,
-        out_port: None,
-        out_group: None,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
-    let MultipartReply::Flow(mut flows) = report(&agent, switch, MultipartRequest::Flow(all)) else {
-        panic!("no entries")
-    };
+    let all = MultipartRequest::Flow(FlowSelection::all());
+    let MultipartReply::Flow(mut flows) = report(&agent, switch, all) else { panic!("no entries") };
     flows.sort_by_key(|flow| flow.cookie);
     let counted: Vec<_> = flows.iter().map(|flow| (flow.cookie, flow.packets)).collect();
     assert_eq!(counted, [(0, 300), (1, 250), (2, 250)]);

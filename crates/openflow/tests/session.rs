@@ -291,15 +291,7 @@ fn counters_that_an_entry_does_not_keep_are_reported_as_such() {
 }
 
 fn all_flows() -> Message {
-    let selection = FlowSelection {
-        table: None,
-        out_port: None,
-        out_group: None,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
-    Message::MultipartRequest { request: MultipartRequest::Flow(selection), more: false }
+    Message::MultipartRequest { request: MultipartRequest::Flow(FlowSelection::all()), more: false }
 }
 
 /// A controller that asks for much and reads nothing costs bounded memory, and gets all answers in the end.

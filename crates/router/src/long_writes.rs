@@ -14,7 +14,7 @@ use crate::state::{NO_ELEMENT, RouterState, Watch};
 /// Bytes of a configuration from which on it is prepared in steps.
 const MIN_LONG_CONFIGURATION: usize = 4_096;
 
-/// After this time a step follows the last one, also if nobody lets packets move.
+/// After this time a step follows the last one, even if no packets move.
 const MAX_PAUSE: Timestamp = Timestamp::from_millis(10);
 
 /// A write that has begun.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A function that sees nothing of the host but its program and the folder of its service: in mount, process, network, IPC, name
-/// and user namespaces of its own.
+/// and user namespaces that only it has.
 #[test]
 fn a_function_runs_in_namespaces_of_its_own() {
     if !require(Capability::Root) {

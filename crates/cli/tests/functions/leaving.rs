@@ -5,7 +5,7 @@ use crate::support::{Daemon, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
 
-/// A function with a loop of its own, which leaves in order upon SIGTERM.
+/// A function with its own loop, which leaves in order upon SIGTERM.
 const OWN_LOOP: &str = "
     #include \"clickbox.h\"
     #include <signal.h>

@@ -79,7 +79,7 @@ impl Supervisor {
             self.make_box(operation, request, Making::default())
         })?;
         match runtime {
-            // It had exchanged no packets then, and nobody had written to its handlers.
+            // It had exchanged no packets and got no writes to its handlers then.
             Some(runtime) => {
                 Ok(self.detail_of(&managed, &runtime, &TrafficSnapshot::default(), Default::default()))
             }

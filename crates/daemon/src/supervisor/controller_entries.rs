@@ -9,7 +9,7 @@ use api::{
     ControllerEntries, ControllerEntriesQuery, ControllerEntry, ControllerGroup, ControllerMeter, SwitchName,
 };
 use flow_expression::{band_texts, bucket_text, condition_text, instruction_texts};
-use flow_table::{Field, GroupType, Match, NOT_COUNTED};
+use flow_table::{Field, GroupType, NOT_COUNTED};
 use openflow::message::{FlowSelection, FlowStats, HEADER, Message, MultipartReply, MultipartRequest};
 use protocol::fabric::{ControllerReportReply, FabricError, orders};
 use serde_bytes::ByteBuf;
@@ -30,14 +30,7 @@ const REPLY: u8 = 19;
 /// The reports, in their order.
 fn report(number: u64) -> Option<MultipartRequest> {
     Some(match number {
-        0 => MultipartRequest::Flow(FlowSelection {
-            table: None,
-            out_port: None,
-            out_group: None,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: Match::any(),
-        }),
+        0 => MultipartRequest::Flow(FlowSelection::all()),
         1 => MultipartRequest::GroupDescription,
         2 => MultipartRequest::MeterConfig(None),
         _ => return None,

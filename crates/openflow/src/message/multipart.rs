@@ -55,6 +55,18 @@ pub struct FlowSelection {
 }
 
 impl FlowSelection {
+    /// All flow entries.
+    pub fn all() -> Self {
+        Self {
+            table: None,
+            out_port: None,
+            out_group: None,
+            cookie: 0,
+            cookie_mask: 0,
+            matching: Match::any(),
+        }
+    }
+
     fn read(reader: &mut Reader<'_>) -> Result<Self, ErrorCode> {
         let table = read_table(reader)?;
         reader.skip(3)?;

@@ -143,14 +143,7 @@ fn perform_version1<D: Datapath>(
 
 /// Whether there are entries that a modification changes.
 fn has_entries<D: Datapath>(datapath: &mut D, change: &Change, now: Duration) -> Result<bool, ErrorCode> {
-    let selection = FlowSelection {
-        table: change.table,
-        out_port: None,
-        out_group: None,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: change.matching,
-    };
+    let selection = FlowSelection { table: change.table, matching: change.matching, ..FlowSelection::all() };
     let request = MultipartRequest::Flow(selection);
     let mut from = 0;
     loop {
