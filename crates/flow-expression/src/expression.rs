@@ -14,7 +14,7 @@ const MAX_MATCHES: usize = 256;
 const MAX_CONJUNCTIONS: usize = 4 * MAX_MATCHES;
 
 /// Comparisons of conjunctions while an expression is translated. They take a tenth of a second.
-const MAX_COMPARISONS: usize = 4_000_000;
+const MAX_COMPARISONS: usize = 2_000_000;
 
 /// The tests of the fragment offset that the rule language adds so that a packet has ports.
 const FRAGMENT_OFFSET: u32 = 0x1fff;

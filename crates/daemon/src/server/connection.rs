@@ -149,8 +149,8 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
     })
 }
 
-/// A future that goes on as a task of its own if it is dropped before it is ready. As a task from the start, it would be passed on
-/// to another thread, and its result back.
+/// A future that goes on as a separate task if it is dropped before it is ready. If it were one from the start, it would be passed
+/// on to another thread, and its result back.
 struct Lasting<F>(Option<Pin<Box<F>>>)
 where
     F: Future + Send + 'static,
