@@ -7,31 +7,59 @@ const ROUNDS: u32 = 16;
 /// slow virtual machine and the entry after it cost.
 const LEAVING: u64 = 20_000;
 
-/// Packets in a turn from which on a box lets others run before it sleeps.
+/// Packets in the longest watch, on average, from which on a box lets others run before it sleeps.
 const BUSY: u64 = 32;
 
-/// Times that a box lets others run before it sleeps, at most. To wake a box costs its host several times as much as to let it
-/// look for work once.
-const MAX_YIELDS: u32 = 16;
+/// The fractions of a second for which a busy box at least, and at most, lets others run and looks for work before it sleeps (20
+/// and 200 us). To wake a box costs its host some 5 us if the box's processor halts meanwhile.
+const SHORTEST_WATCH: u64 = 50_000;
+const LONGEST_WATCH: u64 = 5_000;
+
+/// For how many times as long as others kept the processor a box does not let them run, if they kept it for longer than the longest
+/// watch. Where others compute, a box that sleeps is woken at once, and one that lets them run waits for them.
+const KEPT: u64 = 16;
 
 /// Decides how long a box polls for work before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct IdleBackoff {
-    /// Cycles of the time stamp counter for which the box polls while no other box waits.
-    long: u64,
+    /// Cycles of the time stamp counter in a second.
+    tsc_hz: u64,
     /// Consecutive rounds without work, and the time of the first one.
     rounds: u32,
     since: u64,
-    /// Times in a row that the box let others run and found no work.
-    yields: u32,
-    /// How often that is worth it: more often if it found work lately, less often if it slept after all.
-    worth: u32,
+    /// Packets that the box moved since a time. It is seldom counted, because a box that watches sees packets as they come.
+    packets: u64,
+    counted_since: u64,
+    /// Whether the box was busy when that was last counted.
+    is_busy: bool,
+    /// When the box was first about to sleep since it last had work.
+    idle_since: Option<u64>,
+    /// How long it then lets others run and looks for work, in cycles. It doubles while work comes within the longest such time, and
+    /// halves while it does not.
+    watch: u64,
+    /// Whether work came within that time last.
+    came_soon: bool,
+    /// When the box last let others run, and until when it does not.
+    yielded: u64,
+    kept_until: u64,
 }
 
 impl IdleBackoff {
     /// A backoff for a time stamp counter with this rate per second.
     pub fn new(tsc_hz: u64) -> Self {
-        Self { long: tsc_hz / LEAVING, rounds: 0, since: 0, yields: 0, worth: 1 }
+        Self {
+            tsc_hz,
+            rounds: 0,
+            since: 0,
+            packets: 0,
+            counted_since: 0,
+            is_busy: false,
+            idle_since: None,
+            watch: 0,
+            came_soon: false,
+            yielded: 0,
+            kept_until: 0,
+        }
     }
 
     /// Starts over: the box may not sleep now.
@@ -40,14 +68,12 @@ impl IdleBackoff {
         self.rounds = 0;
     }
 
-    /// Starts over: there was work.
+    /// Starts over: there was work, and `packets` were moved.
     #[inline]
-    pub fn found_work(&mut self) {
+    pub fn found_work(&mut self, packets: u64) {
         self.reset();
-        if self.yields > 0 {
-            self.yields = 0;
-            self.worth = (2 * self.worth).min(MAX_YIELDS);
-        }
+        self.packets += packets;
+        self.came_soon |= self.idle_since.take().is_some();
     }
 
     /// Counts a round without work at `now`, and returns whether the box should sleep. No other box waits before
@@ -58,29 +84,58 @@ impl IdleBackoff {
             self.since = now;
         }
         self.rounds = self.rounds.saturating_add(1);
-        let should =
-            self.rounds > ROUNDS && (now >= uncontended_until || now.wrapping_sub(self.since) >= self.long);
+        let waited = now.wrapping_sub(self.since);
+        let should = self.rounds > ROUNDS && (now >= uncontended_until || waited >= self.tsc_hz / LEAVING);
         if should {
             self.rounds = 0;
         }
         should
     }
 
-    /// Returns whether a box that should sleep should let others run first, and look for work again. `packets`: how many it moved
-    /// since it last did that or slept.
-    pub fn should_yield(&mut self, packets: u64) -> bool {
-        let should = (packets >= BUSY || self.worth > 1) && self.yields < self.worth;
-        self.yields += u32::from(should);
-        should
+    /// Returns whether a box that should sleep should let others run first, and look for work again. If it
+    /// lets them, [`has_yielded`](Self::has_yielded) follows.
+    pub fn should_yield(&mut self, now: u64) -> bool {
+        let should = match self.idle_since {
+            Some(since) => now.wrapping_sub(since) < self.watch,
+            None => {
+                self.idle_since = Some(now);
+                self.count(now);
+                let [shortest, longest] = [SHORTEST_WATCH, LONGEST_WATCH].map(|part| self.tsc_hz / part);
+                self.watch = match self.is_busy && core::mem::take(&mut self.came_soon) {
+                    true => (2 * self.watch).clamp(shortest, longest),
+                    false if self.watch > shortest => self.watch / 2,
+                    false => 0,
+                };
+                self.is_busy || self.watch > 0
+            }
+        };
+        self.yielded = now;
+        should && now >= self.kept_until
     }
 
-    /// Starts over: the box sleeps now.
-    pub fn sleeps(&mut self) {
-        self.reset();
-        if self.yields > 0 {
-            self.yields = 0;
-            self.worth = (self.worth / 2).max(1);
+    /// Finds out whether the box is busy, if it moved many packets, or had time enough for it.
+    fn count(&mut self, now: u64) {
+        let (passed, longest) = (now.wrapping_sub(self.counted_since), self.tsc_hz / LONGEST_WATCH);
+        if self.packets >= BUSY || passed >= longest {
+            self.is_busy = self.packets / BUSY * longest >= passed;
+            (self.packets, self.counted_since) = (0, now);
         }
+    }
+
+    /// Notes that the box has let others run until now.
+    pub fn has_yielded(&mut self, now: u64) {
+        let kept = now.wrapping_sub(self.yielded);
+        if kept > self.tsc_hz / LONGEST_WATCH {
+            (self.watch, self.kept_until) = (0, now.saturating_add(kept.saturating_mul(KEPT)));
+        }
+    }
+
+    /// Starts over: the box has slept until now.
+    pub fn has_slept(&mut self, now: u64) {
+        self.reset();
+        let longest = self.tsc_hz / LONGEST_WATCH;
+        self.came_soon = self.idle_since.take().is_some_and(|since| now.wrapping_sub(since) < longest);
+        (self.packets, self.counted_since) = (0, now);
     }
 }
 
@@ -88,34 +143,64 @@ impl IdleBackoff {
 mod tests {
     use super::*;
 
-    /// A box that finds work when it has let others run does so more often, and one that sleeps after all does so less often.
+    const US: u64 = 2_000;
+
+    /// A backoff, and the time.
+    struct Watched {
+        backoff: IdleBackoff,
+        now: u64,
+    }
+
+    impl Watched {
+        /// The microseconds for which the box looks for work, after it moved some packets; a look takes one. Then it sleeps, unless
+        /// work comes after `gap` of them.
+        fn idle(&mut self, packets: u64, gap: u64) -> u64 {
+            let Self { backoff, now } = self;
+            backoff.found_work(packets);
+            let (start, mut looked) = (*now, 0);
+            while backoff.should_yield(*now) {
+                *now += US;
+                backoff.has_yielded(*now);
+                looked += 1;
+                if looked == gap {
+                    return looked;
+                }
+            }
+            *now = start + gap * US;
+            backoff.has_slept(*now);
+            looked
+        }
+    }
+
+    fn watched() -> Watched {
+        Watched { backoff: IdleBackoff::new(US * 1_000_000), now: 5 }
+    }
+
     #[test]
-    fn yielding_is_worth_what_it_found() {
-        let mut backoff = IdleBackoff::new(2_000_000_000);
-        let yields = |backoff: &mut IdleBackoff, packets| {
-            let count = (0..).find(|_| !backoff.should_yield(packets)).unwrap();
-            backoff.sleeps();
-            count
-        };
-        assert_eq!([0, 32, 99, 31].map(|packets| yields(&mut backoff, packets)), [0, 1, 1, 0]);
-        for _ in 0..2 {
-            assert!(backoff.should_yield(32));
-            backoff.found_work();
-        }
-        // Work that comes while the box sleeps says nothing, and no more does a request.
-        backoff.found_work();
-        assert!(backoff.should_yield(0));
-        backoff.reset();
-        backoff.sleeps();
-        assert_eq!(backoff.worth, 2);
-        assert!(backoff.should_yield(0));
-        backoff.found_work();
-        assert_eq!([(); 4].map(|()| yields(&mut backoff, 0)), [4, 2, 0, 0]);
-        for _ in 0..9 {
-            assert!(backoff.should_yield(32));
-            backoff.found_work();
-        }
-        assert_eq!([(); 5].map(|()| yields(&mut backoff, 32)), [16, 8, 4, 2, 1]);
+    fn a_box_watches_longer_while_work_comes_soon() {
+        let mut watched = watched();
+        let mut idle = |packets, gap| watched.idle(packets, gap);
+        // Few packets are not worth it.
+        assert_eq!([idle(0, 50), idle(31, 50), idle(32, 50)], [0, 0, 20]);
+        assert_eq!([(); 5].map(|()| idle(32, 150)), [40, 80, 150, 150, 150]);
+        // Work that comes later than the longest watch is not waited for in vain for long.
+        assert_eq!([(); 6].map(|()| idle(32, 1000)), [200, 100, 50, 25, 13, 1]);
+        assert_eq!([idle(32, 100), idle(32, 10), idle(32, 30), idle(32, 60)], [1, 10, 30, 60]);
+        // As little as work that is no packets.
+        assert_eq!([(); 5].map(|()| idle(0, 150)), [150, 80, 40, 20, 0]);
+    }
+
+    #[test]
+    fn a_box_whose_processor_others_keep_sleeps() {
+        let mut watched = watched();
+        watched.idle(32, 10);
+        assert_eq!(watched.idle(32, 15), 15);
+        watched.backoff.found_work(32);
+        assert!(watched.backoff.should_yield(watched.now));
+        watched.now += 250 * US;
+        watched.backoff.has_yielded(watched.now);
+        // For four milliseconds.
+        assert_eq!([(); 5].map(|()| watched.idle(32, 1000)), [0, 0, 0, 0, 1]);
     }
 
     #[test]

@@ -139,7 +139,9 @@ impl Engine {
         self.renew();
         let served = self.serve()?;
         let start = platform.cycles();
+        let before = self.context.quota.moved();
         let worked = self.turn()?;
+        let moved = self.context.quota.moved() - before;
         if worked {
             self.busy_cycles += platform.cycles().wrapping_sub(start);
         }
@@ -161,7 +163,7 @@ impl Engine {
             platform.end_turn();
         }
         if worked {
-            self.backoff.found_work();
+            self.backoff.found_work(moved);
             return Ok(false);
         }
         if served || self.status.is_polling() {
@@ -171,12 +173,13 @@ impl Engine {
         if !self.backoff.should_idle(start, self.status.uncontended_until()) {
             return Ok(false);
         }
-        if self.backoff.should_yield(self.context.quota.moved()) && platform.yield_before_idle() {
+        if self.backoff.should_yield(platform.cycles()) && platform.yield_before_idle() {
+            self.backoff.has_yielded(platform.cycles());
             self.context.quota.begin();
             return Ok(false);
         }
-        self.backoff.sleeps();
         self.idle()?;
+        self.backoff.has_slept(platform.cycles());
         Ok(true)
     }
 

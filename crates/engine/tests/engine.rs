@@ -379,7 +379,8 @@ fn a_busy_box_yields_before_it_sleeps() {
         assert_eq!(test_box.receive(1).len(), packets);
         test_box.platform.yields.get() - before
     };
-    assert_eq!([yields(60), yields(1), yields(60)], [1, 0, 1]);
+    assert_eq!(yields(1), 0);
+    assert_ne!(yields(60), 0);
 }
 
 #[test]

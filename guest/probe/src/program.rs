@@ -89,21 +89,21 @@ impl Program {
                 boot::end_turn();
             }
             if moved > 0 {
-                backoff.found_work();
+                backoff.found_work(moved.into());
             } else if served || self.command == Command::Busy || self.status.is_polling() {
                 backoff.reset();
             } else if backoff.should_idle(start, self.status.uncontended_until()) {
-                if backoff.should_yield(u64::from(used)) && boot::yield_before_idle() {
-                    used = 0;
+                used = 0;
+                if backoff.should_yield(boot::cycles()) && boot::yield_before_idle() {
+                    backoff.has_yielded(boot::cycles());
                     continue;
                 }
-                used = 0;
-                backoff.sleeps();
                 if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
                     boot::end_turn();
                 } else {
                     self.sleep().unwrap_or_else(|error| panic!("{error}"));
                 }
+                backoff.has_slept(boot::cycles());
             }
         }
     }
