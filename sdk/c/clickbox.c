@@ -292,13 +292,6 @@ static void wait_for(struct clickbox *box, int timeout_ms)
         read_control(box);
 }
 
-static void pause_processor(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* Sets a flag in rings; returns 0 if there is something to do, so that the caller must not sleep. */
 static int prepare_sleep(struct clickbox *box)
 {
@@ -357,6 +350,7 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
         if (box->gone)
             return -1;
         unsigned taken = take_from_faces(box, packets, most);
+        clickbox_watch_found(&box->watch, taken);
         if (taken > 0 || box->stopped > (box->leaving != 0) || box->message_count > messages)
             return (int)taken;
         if (box->leaving == NO_MORE_PACKETS && is_answered(box)) {
@@ -368,16 +362,15 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
         uint64_t elapsed = box->now - begin;
         if (timeout_ms >= 0 && elapsed >= (uint64_t)timeout_ms * 1000000ull)
             return 0;
-        if (elapsed < box->spin_us * 1000ull) {
-            pause_processor();
+        if (elapsed < box->spin_us * 1000ull || clickbox_watch_on(&box->watch))
             continue;
-        }
         /* Counters are published while the function is idle, too. */
         uint64_t rest = timeout_ms < 0 ? 500 : (uint64_t)timeout_ms - elapsed / 1000000;
         if (prepare_sleep(box))
             wait_for(box, rest < 500 ? (int)rest : 500);
         end_sleep(box);
         box->now = clickbox_clock();
+        clickbox_watch_slept(&box->watch, box->now);
     }
 }
 

@@ -41,6 +41,16 @@ struct message {
     uint8_t bytes[CLICKBOX_MESSAGE_SIZE];
 };
 
+/* Whether to look for packets for longer before a sleep: see watch.c. Times are in nanoseconds. */
+struct watch {
+    uint64_t packets, counted_since; /* Packets since then. */
+    int is_busy;                     /* When that was last counted. */
+    uint64_t idle_since;             /* When the function was first about to sleep since it last got packets; else zero. */
+    uint64_t length;                 /* For how long it then looks for packets. */
+    int came_soon;                   /* Whether packets came within the longest such time. */
+    uint64_t kept_until;             /* Until when it looks for none. */
+};
+
 struct clickbox {
     /* The connection, and the doorbell. */
     int control, doorbell;
@@ -60,6 +70,7 @@ struct clickbox {
     /* As in answers: `NAME` or `port:NAME`. */
     char destination[MAX_DESTINATIONS][NAME_SIZE + 8];
     uint32_t spin_us;
+    struct watch watch;
     uint64_t now, published, looked;
     int gone;
     int lets_leave; /* Whether clickbox understands LEAVE. */
@@ -79,7 +90,12 @@ struct clickbox {
 void clickbox_set_error(const char *format, ...);
 uint64_t clickbox_clock(void);
 
-/* Capture.c */
+/* watch.c */
+void clickbox_watch_found(struct watch *watch, unsigned packets);
+int clickbox_watch_on(struct watch *watch);
+void clickbox_watch_slept(struct watch *watch, uint64_t now);
+
+/* capture.c */
 int clickbox_read_capture(struct clickbox *box, struct clickbox_packet *packets, unsigned most);
 int clickbox_write_capture(struct clickbox *box, const struct clickbox_packet *packet);
 

@@ -45,7 +45,7 @@ fn built() -> &'static Path {
         let library = folder.join("libclickbox.a");
         let mut archive = Command::new("ar");
         archive.arg("rcs").arg(&library);
-        for name in ["clickbox", "capture", "flows", "run"] {
+        for name in ["clickbox", "capture", "flows", "run", "watch"] {
             let (source, object) = (format!("{SDK}/{name}.c"), folder.join(format!("{name}.o")));
             succeed(Command::new("cc").args(strict).args(["-c", &source, "-o"]).arg(&object));
             archive.arg(object);
