@@ -19,6 +19,10 @@ use support::{Daemon, wait};
 use test_support::{Capability, require, skip};
 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/c");
+
+/// The sources of the library in C.
+const LIBRARY: [&str; 5] = ["clickbox", "capture", "flows", "run", "watch"];
+
 const PYTHON_SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/python");
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
 
@@ -45,7 +49,7 @@ fn built() -> &'static Path {
         let library = folder.join("libclickbox.a");
         let mut archive = Command::new("ar");
         archive.arg("rcs").arg(&library);
-        for name in ["clickbox", "capture", "flows", "run", "watch"] {
+        for name in LIBRARY {
             let (source, object) = (format!("{SDK}/{name}.c"), folder.join(format!("{name}.o")));
             succeed(Command::new("cc").args(strict).args(["-c", &source, "-o"]).arg(&object));
             archive.arg(object);
@@ -464,7 +468,7 @@ fn the_library_reads_no_byte_that_is_not_there() {
     let mut command = Command::new("cc");
     command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover", "-o"]).arg(&program);
-    let sources = ["tests/library", "clickbox", "capture", "flows", "run"];
+    let sources = ["tests/library"].into_iter().chain(LIBRARY);
     succeed(command.args(sources.map(|name| format!("{SDK}/{name}.c"))));
     succeed(&mut Command::new(program));
 }
