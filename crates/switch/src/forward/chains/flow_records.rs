@@ -145,6 +145,13 @@ pub(super) struct FlowRecords {
     pub(super) displaced: u64,
 }
 
+/// The way of its sets that a flow takes if it is free. So few flows have to be looked for at a second place, as long as the table is
+/// not nearly full.
+#[inline(always)]
+fn home(hash: u64) -> usize {
+    (hash >> 62) as usize % WAYS
+}
+
 /// Packs version and time into one word.
 fn stamp(version: u32, seconds: u32) -> u64 {
     u64::from(version) << 32 | u64::from(seconds)
@@ -203,17 +210,18 @@ impl FlowRecords {
         [hash, hash >> 32].map(|bits| (bits as usize & self.mask) * WAYS)
     }
 
-    /// The records in which a flow can be, with their places.
+    /// The records in which a flow can be, with their places. The first one is where it mostly is.
     fn candidates(&self, hash: u64) -> impl Iterator<Item = (usize, &[u64; WORDS])> {
-        let places = self.sets(hash).into_iter().flat_map(|set| set..set + WAYS);
+        let ways = move |set| (0..WAYS).map(move |way| set + (way ^ home(hash)));
+        let places = self.sets(hash).into_iter().flat_map(ways);
         places.filter_map(|at| Some((at, self.records.get(at)?)))
     }
 
-    /// Prefetches the records in which a flow mostly is.
+    /// Prefetches the record in which a flow mostly is.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
         let [set, _] = self.sets(hash);
-        if let Some(record) = self.records.get(set) {
+        if let Some(record) = self.records.get(set + home(hash)) {
             packet::prefetch(record);
         }
     }
@@ -304,14 +312,13 @@ impl FlowRecords {
     #[inline(always)]
     pub(super) fn peek(&self, hash: u64, version: u32) -> Option<u32> {
         let is_it = |words: &[u64; WORDS]| words[0] == hash && (words[1] >> 32) as u32 == version;
-        // Mostly one comparison: the flow is the first one of its first set.
-        for set in self.sets(hash) {
-            let records = self.records.get(set..set + WAYS)?;
-            if let Some(way) = records.iter().position(is_it) {
-                return Some((set + way) as u32);
-            }
+        // Mostly one comparison, with the record that was prefetched.
+        let [set, _] = self.sets(hash);
+        let first = set + home(hash);
+        if is_it(self.records.get(first)?) {
+            return Some(first as u32);
         }
-        None
+        self.candidates(hash).find(|(_, words)| is_it(words)).map(|(at, _)| at as u32)
     }
 
     /// Which translator made the record at a place.
