@@ -4,7 +4,7 @@ use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
     AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerReport,
-    ControllerStates, DefineBox, DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log,
+    ControllerStates, DefineBox, DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, LaunchBox, Log,
     NewPortNumbers, OpenFile, PortNumbers, Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress,
     RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch, ReopenPort, ResumeBox, ServeFunctions,
     SetAddress, SetDefault, SetPortNumbers, SetSteering, StartBox, Steering, StopBox, SuspendBox,
@@ -50,6 +50,12 @@ routes!(
 );
 
 impl Route for DefineBox {
+    fn target(&self) -> OrderTarget<'_> {
+        OrderTarget::NewBox(&self.definition.name, &self.definition.owner)
+    }
+}
+
+impl Route for LaunchBox {
     fn target(&self) -> OrderTarget<'_> {
         OrderTarget::NewBox(&self.definition.name, &self.definition.owner)
     }

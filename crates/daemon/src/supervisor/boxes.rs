@@ -1,7 +1,7 @@
 //! Creates and removes boxes.
 
 use super::claims::Claim;
-use super::lifecycle::Boot;
+use super::lifecycle::{Boot, StartResult, configuration_of, in_source};
 use super::managed_box::{InstanceOf, Known, ManagedBox, load_box};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -13,7 +13,9 @@ use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
     MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, SwitchName, Time, with_causes,
 };
-use protocol::fabric::{Asked, BoxRuntime, Phase, TrafficSnapshot, orders};
+use protocol::fabric::{
+    Asked, BoxRuntime, Configuration, FabricError, Phase, TrafficSnapshot, orders,
+};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -62,7 +64,7 @@ pub(super) fn refuse_instance(managed: &ManagedBox) -> Result<(), OperationError
     }
 }
 
-/// Bytes of files of a new box that are stored while the fabric defines it: other changes wait meanwhile.
+/// Bytes of files of a new box that are stored while the fabric creates it: other changes wait meanwhile.
 const STORED_MEANWHILE: usize = 64 << 10;
 
 impl Supervisor {
@@ -134,35 +136,61 @@ impl Supervisor {
             text,
         };
         let is_large = files.iter().map(|file| file.contents.0.len()).sum::<usize>() > STORED_MEANWHILE;
+        // One order is enough, unless something is waited for before the start.
+        let is_launched = request.start && checked.is_none() && !is_large;
+        let launched = is_launched.then(|| configuration_of(&managed, &configuration, &files));
         let stage = || operation.stage_box(stored, configuration, files);
         let attachable = self.check_attachments(&request);
-        // Its sandbox is created meanwhile. It is started when a check, if there is one, has accepted the configuration.
-        let staged = match is_large {
-            true => attachable
-                .and_then(|()| stage())
-                .and_then(|()| self.attach_box_while(&managed, request.start, || ())),
-            false => {
-                attachable.and_then(|()| self.attach_box_while(&managed, request.start, stage)).flatten()
-            }
-        };
-        checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
-        staged?;
         let mut runtime = None;
-        if request.start {
+        if let Some(launched) = launched {
+            attachable?;
+            let (staged, started) = self.launch_box_while(&managed, launched, writes.clone(), stage)?;
+            staged?;
             operation.note_started(&managed);
-            runtime = match self.boot_with(&managed, Boot::default(), writes) {
-                Ok(runtime) => runtime,
-                Err(failure) => {
-                    if is_unchecked_start {
-                        self.check_failed_start(&managed, &failure)?;
-                    }
-                    return Err(failure);
+            let started = match started {
+                // An earlier version, which has done nothing.
+                Err(OperationError::Fabric(FabricError::Unsupported)) => self
+                    .attach_box_while(&managed, true, || ())
+                    .and_then(|()| self.boot_with(&managed, Boot::default(), writes)),
+                started => started,
+            };
+            runtime = self.checked_start(&managed, is_unchecked_start, started)?;
+        } else {
+            // Its sandbox is created meanwhile. It is started when a check, if there is one, has accepted the configuration.
+            let staged = match is_large {
+                true => attachable
+                    .and_then(|()| stage())
+                    .and_then(|()| self.attach_box_while(&managed, request.start, || ())),
+                false => {
+                    attachable.and_then(|()| self.attach_box_while(&managed, request.start, stage)).flatten()
                 }
             };
+            checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
+            staged?;
+            if request.start {
+                operation.note_started(&managed);
+                let started = self.boot_with(&managed, Boot::default(), writes);
+                runtime = self.checked_start(&managed, is_unchecked_start, started)?;
+            }
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);
         Ok((managed.clone(), runtime))
+    }
+
+    /// The result of the first start of a box. If it has failed, and its configuration was not checked, the errors in that are
+    /// the reason.
+    fn checked_start<T>(
+        &self,
+        managed: &ManagedBox,
+        is_unchecked: bool,
+        started: Result<T, OperationError>,
+    ) -> Result<T, OperationError> {
+        match &started {
+            Err(failure) if is_unchecked => self.check_failed_start(managed, failure)?,
+            _ => {}
+        }
+        started
     }
 
     /// Undoes the creation of a box.
@@ -220,6 +248,31 @@ impl Supervisor {
         let defined = self.0.fabrics.begin(orders::DefineBox { definition, stopped: false, prepare })?;
         let done = meanwhile();
         defined.wait().map(|()| done)
+    }
+
+    /// Defines a box in the fabric, which attaches its ports, starts it, and does something meanwhile. Returns what that gave, and
+    /// the state of the box if it was started.
+    fn launch_box_while<T>(
+        &self,
+        managed: &ManagedBox,
+        configuration: Configuration,
+        writes: Vec<RecordedWrite>,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(T, StartResult), OperationError> {
+        let definition = managed.inner().definition.clone();
+        self.load_image(&*self.fabric_of(&definition.owner)?, definition.image_digest())?;
+        let source = definition.source.clone();
+        let launched = {
+            // Other changes do not wait for the start.
+            let _change = self.0.change();
+            managed.inner().ordered = true;
+            self.add_proxies(&definition)?;
+            let configurations = vec![configuration];
+            self.0.fabrics.begin(orders::LaunchBox { definition, configurations, writes })?
+        };
+        let done = meanwhile();
+        let started = launched.wait().map(|started| started.runtime);
+        Ok((done, started.map_err(|failure| in_source(failure, source.as_deref()))))
     }
 
     /// Removes all traces of a box but those in the store.

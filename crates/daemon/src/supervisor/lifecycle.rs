@@ -6,7 +6,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, StoreChange, StoredConfiguration};
-use api::{BoxName, BoxStatus, Diagnostic, RecordedWrite};
+use api::{BoxName, BoxStatus, Diagnostic, File, RecordedWrite};
 use parking_lot::MutexGuard;
 use protocol::fabric::{Asked, BoxRuntime, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
@@ -21,6 +21,9 @@ pub(super) struct Boot {
     /// Boxes that are equal to it are started as well.
     pub(super) has_equals: bool,
 }
+
+/// The state of a box that was started, if the fabric says it.
+pub(super) type StartResult = Result<Option<Box<BoxRuntime>>, OperationError>;
 
 impl Supervisor {
     /// Starts a stopped box, with its stored configurations.
@@ -71,7 +74,7 @@ impl Supervisor {
         managed: &Arc<ManagedBox>,
         Boot { restore, replay, has_equals }: Boot,
         writes: Vec<RecordedWrite>,
-    ) -> Result<Option<Box<BoxRuntime>>, OperationError> {
+    ) -> StartResult {
         let name = managed.name.clone();
         let configurations = self.configurations_of(managed)?;
         let order = orders::StartBox { name, configurations, restore, writes, replay, has_equals };
@@ -87,18 +90,11 @@ impl Supervisor {
         &self,
         managed: &ManagedBox,
     ) -> Result<Vec<Configuration>, OperationError> {
-        let (name, destinations, parameters) = (&managed.name, managed.destinations(), managed.parameters());
+        let name = &managed.name;
         let store = self.0.store();
         let with_files = |stored: StoredConfiguration| {
             let files = store.files(name, stored.id)?;
-            Ok(Configuration {
-                version: version(&stored),
-                name: stored.name,
-                text: stored.text,
-                files,
-                destinations: destinations.clone(),
-                parameters: parameters.clone(),
-            })
+            Ok(configuration_of(managed, &stored, &files))
         };
         store.configurations(name)?.into_iter().map(with_files).collect()
     }
@@ -160,6 +156,22 @@ impl Supervisor {
             Err(OperationError::Fabric(FabricError::State { .. })) => self.status(&managed),
             other => other,
         }
+    }
+}
+
+/// A box's stored configuration with its files, as the fabric gets it.
+pub(super) fn configuration_of(
+    managed: &ManagedBox,
+    stored: &StoredConfiguration,
+    files: &[File],
+) -> Configuration {
+    Configuration {
+        name: stored.name.clone(),
+        version: version(stored),
+        text: stored.text.clone(),
+        files: files.to_vec(),
+        destinations: managed.destinations(),
+        parameters: managed.parameters(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::boxes::refuse_instance;
 use super::claims::Claim;
-use super::lifecycle::{lock_for_change, version};
+use super::lifecycle::{configuration_of, lock_for_change, version};
 use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -112,14 +112,7 @@ impl Supervisor {
         if candidates.is_empty() {
             return Ok(plan);
         }
-        let configuration = Configuration {
-            name: before.name.clone(),
-            version: version(before),
-            text: before.text.clone(),
-            files: files.to_vec(),
-            destinations: managed.destinations(),
-            parameters: managed.parameters(),
-        };
+        let configuration = configuration_of(managed, before, files);
         let changes = elements.values().cloned().collect();
         let (owner, image) = {
             let inner = managed.inner();

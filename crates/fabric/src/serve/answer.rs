@@ -113,6 +113,14 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
                 StartSettings { restore: order.restore, replay: order.replay, has_equals: order.has_equals };
             done(&order, fabric.start_box(&order.name, configurations, writes, how))
         }
+        Order::LaunchBox(mut order) => {
+            let configurations = std::mem::take(&mut order.configurations);
+            let writes = std::mem::take(&mut order.writes);
+            let how = StartSettings { restore: false, replay: false, has_equals: false };
+            let name = order.definition.name.clone();
+            let defined = fabric.define_box(order.definition.clone(), false);
+            done(&order, defined.and_then(|()| fabric.start_box(&name, configurations, writes, how)))
+        }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
         Order::ResumeBox(order) => done(&order, fabric.resume_box(&order.name)),

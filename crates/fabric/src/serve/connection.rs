@@ -78,6 +78,7 @@ impl FollowUp {
         match order {
             Order::DefineBox(order) if order.prepare => Some(Self::Prepare(order.definition.name.clone())),
             Order::StartBox(order) => Some(Self::MakeSpare(order.name.clone())),
+            Order::LaunchBox(order) => Some(Self::MakeSpare(order.definition.name.clone())),
             _ => None,
         }
     }

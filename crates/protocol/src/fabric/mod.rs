@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The version of this conversation. Either side also speaks the one before.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Bytes of an order: the configurations and files of one box.
 pub const MAX_ORDER_BYTES: usize = 600 << 20;

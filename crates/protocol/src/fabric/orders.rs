@@ -362,6 +362,16 @@ orders! {
         has_equals: bool,
     } -> Started;
 
+    /// Defines a box as by [`DefineBox`], and starts it as by [`StartBox`]. If it cannot be started, it stays defined.
+    LaunchBox {
+        /// The definition.
+        definition: CreateBox,
+        /// The configurations, in the order of their installation.
+        configurations: Vec<Configuration>,
+        /// Writes to its handlers that are executed before its first packet.
+        writes: Vec<RecordedWrite>,
+    } -> Started;
+
     /// Ends a box: gracefully, or at once.
     StopBox {
         /// The box.

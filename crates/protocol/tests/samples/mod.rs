@@ -319,6 +319,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         } => Started {
             boot: Duration::from_millis(1), configurations: vec![state()], runtime: Some(Box::new(runtime()))
         };
+        LaunchBox { definition: definition(), configurations: vec![configuration()], writes: Vec::new() } => Started {
+            boot: Duration::from_millis(1), configurations: vec![state()], runtime: Some(Box::new(runtime()))
+        };
         StopBox { name: name(), graceful: true } => ();
         SuspendBox { name: name() } => ();
         ResumeBox { name: name() } => ();
