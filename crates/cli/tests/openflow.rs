@@ -172,7 +172,7 @@ fn check_listed_entries(daemon: &Daemon, controller: &mut Controller, port: u32,
         group_type: GroupType::Select,
         buckets: vec![bucket],
     }));
-    let band = Band { band_type: BandType::Drop, rate: 1000, burst: 0 };
+    let band = Band { band_type: BandType::Drop, rate: 50, burst: 0 };
     let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
     controller.send(&Message::MeterMod(MeterMod::Add(3, meter)));
     let instructions = Instructions {
@@ -211,11 +211,13 @@ fn check_listed_entries(daemon: &Daemon, controller: &mut Controller, port: u32,
             "packets": 0, "bytes": 0, "age_seconds": null, "idle_seconds": 600, "cookie": "0xabc",
         })
     );
+    let none = |definition: &str| serde_json::json!([{"definition": definition, "packets": 0, "bytes": 0}]);
+    let (buckets, bands) = (none("weight:2,output:sink-lan.0"), none("drop above 50 packets/s"));
     assert_eq!(
         (&listed["groups"], &listed["meters"]),
         (
-            &serde_json::json!([{"number": 7, "type": "select", "buckets": ["weight:2,output:sink-lan.0"]}]),
-            &serde_json::json!([{"number": 3, "bands": ["drop above 1000 packets/s"]}]),
+            &serde_json::json!([{"number": 7, "type": "select", "packets": 0, "bytes": 0, "buckets": buckets}]),
+            &serde_json::json!([{"number": 3, "packets": 0, "bytes": 0, "bands": bands}]),
         )
     );
     let counted =
@@ -226,6 +228,31 @@ fn check_listed_entries(daemon: &Daemon, controller: &mut Controller, port: u32,
         0,
         &["meter:3,set_field:8080->tcp_dst,group:7", "idle 600s"],
     );
+    check_counters(&list, controller, in_port);
+}
+
+/// Packets that pass the meter and then the group are counted by both, and those that the meter drops by its band.
+fn check_counters(list: &dyn Fn() -> serde_json::Value, controller: &mut Controller, in_port: u32) {
+    let matching = Match::any().with(Field::InPort, in_port.into()).expect("a condition");
+    let apply = vec![Action::Group(7)];
+    let instructions = Instructions { meter: Some(3), apply, ..Instructions::default() };
+    let change =
+        |command| Change { instructions: instructions.clone(), ..Change::new(command, matching, 50_000) };
+    controller.send(&Message::FlowMod(FlowMod { change: change(Command::Add), buffer: None }));
+    let counts = |found: &serde_json::Value| {
+        [&found["packets"], &found["bytes"]].map(|count| count.as_u64().unwrap_or(0))
+    };
+    until("packets are counted", || {
+        let listed = list();
+        let (group, meter) = (&listed["groups"][0], &listed["meters"][0]);
+        let ([through, bytes], dropped) = (counts(group), counts(&meter["bands"][0]));
+        assert_eq!(counts(&group["buckets"][0]), [through, bytes]);
+        assert_eq!(bytes % through.max(1), 0, "{listed}");
+        // The meter is read later.
+        assert!(counts(meter)[0] >= through + dropped[0], "{listed}");
+        through > 5 && dropped[0] > 5 && dropped[1] == dropped[0] * (bytes / through)
+    });
+    controller.send(&Message::FlowMod(FlowMod { change: change(Command::DeleteStrict), buffer: None }));
 }
 
 /// A port that may not send gets nothing, one that may not receive gives nothing, and both can again.

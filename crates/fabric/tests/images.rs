@@ -78,6 +78,7 @@ fn an_image_is_kept_as_long_as_a_box_names_it() {
             limits: None,
             image,
             cores: CoreCount::default(),
+            faces: Vec::new(),
         };
         client.ask(order)
     };

@@ -70,8 +70,23 @@ pub struct ControllerGroup {
     /// How it chooses among its buckets: `all`, `select`, `indirect` or `fast_failover`.
     #[serde(rename = "type")]
     pub group_type: String,
-    /// Its buckets: weight, what they watch, and actions.
-    pub buckets: Vec<String>,
+    /// Packets that came to it.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
+    /// Its buckets, in their order.
+    pub buckets: Vec<ControllerBucket>,
+}
+
+/// A bucket of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControllerBucket {
+    /// Its weight, what it watches, and its actions: `weight:2,watch_port:wan0,output:wan0`.
+    pub definition: String,
+    /// Packets that it got.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
 }
 
 /// A meter that a controller has added (OpenFlow 1.3.5, 5.7).
@@ -79,6 +94,21 @@ pub struct ControllerGroup {
 pub struct ControllerMeter {
     /// Its number, which entries name as `meter:NUMBER`.
     pub number: u32,
-    /// Its bands: `drop above 1000 kb/s`.
-    pub bands: Vec<String>,
+    /// Packets that came to it.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
+    /// Its bands, in their order.
+    pub bands: Vec<ControllerBand>,
+}
+
+/// A band of a meter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControllerBand {
+    /// What it does above which rate: `drop above 1000 kb/s`.
+    pub definition: String,
+    /// Packets to which it applied: those that it dropped, or whose DSCP it changed.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
 }

@@ -54,7 +54,8 @@ pub use configuration::{
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
 };
 pub use controller_entries::{
-    ControllerEntries, ControllerEntriesQuery, ControllerEntry, ControllerGroup, ControllerMeter,
+    ControllerBand, ControllerBucket, ControllerEntries, ControllerEntriesQuery, ControllerEntry,
+    ControllerGroup, ControllerMeter,
 };
 pub use controllers::{
     ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,

@@ -20,6 +20,12 @@ pub(crate) fn chosen_switch(client: &Client, named: Option<&SwitchName>) -> Resu
     }
 }
 
+/// Returns an error if there is no switch of this name.
+pub(crate) fn require_switch(client: &Client, name: &SwitchName) -> Result<(), CommandError> {
+    client.ask(&operation::SHOW_SWITCH, &[name.as_str()])?;
+    Ok(())
+}
+
 fn only_switch(mut switches: Vec<SwitchName>) -> Result<SwitchName, ChoiceError> {
     match (switches.pop(), switches.is_empty()) {
         (Some(only), true) => Ok(only),

@@ -13,9 +13,7 @@ use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
     MacAddr, PortDriver, PortRequest, RecordedWrite, StackName, SwitchName, Time, with_causes,
 };
-use protocol::fabric::{
-    Asked, BoxRuntime, Configuration, FabricError, Phase, TrafficSnapshot, orders,
-};
+use protocol::fabric::{Asked, BoxRuntime, Configuration, FabricError, Phase, TrafficSnapshot, orders};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 

@@ -146,7 +146,8 @@ impl Supervisor {
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
         let limits = Some(self.0.check_limits);
-        let order = orders::Check { configuration, ports, limits, image: image.copied(), cores };
+        let (image_digest, faces) = (image.copied(), known.faces.to_vec());
+        let order = orders::Check { configuration, ports, limits, image: image_digest, cores, faces };
         let link = self.fabric_of(owner)?;
         self.load_image(&link, image)?;
         link.begin(order)

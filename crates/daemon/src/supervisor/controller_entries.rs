@@ -6,11 +6,14 @@
 use super::state::Supervisor;
 use crate::error::OperationError;
 use api::{
-    ControllerEntries, ControllerEntriesQuery, ControllerEntry, ControllerGroup, ControllerMeter, SwitchName,
+    ControllerBand, ControllerBucket, ControllerEntries, ControllerEntriesQuery, ControllerEntry,
+    ControllerGroup, ControllerMeter, SwitchName,
 };
 use flow_expression::{band_texts, bucket_text, condition_text, instruction_texts};
 use flow_table::{Field, GroupType, NOT_COUNTED};
-use openflow::message::{FlowSelection, FlowStats, HEADER, Message, MultipartReply, MultipartRequest};
+use openflow::message::{
+    FlowSelection, FlowStats, GroupStats, HEADER, Message, MeterStats, MultipartReply, MultipartRequest,
+};
 use protocol::fabric::{ControllerReportReply, FabricError, orders};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -37,6 +40,18 @@ fn report(number: u64) -> Option<MultipartRequest> {
     })
 }
 
+/// What is counted of what a report lists.
+fn counters_of(report: &MultipartRequest) -> Option<MultipartRequest> {
+    match report {
+        MultipartRequest::GroupDescription => Some(MultipartRequest::Group(None)),
+        MultipartRequest::MeterConfig(_) => Some(MultipartRequest::Meter(None)),
+        _ => None,
+    }
+}
+
+/// The counters of a group or a meter: packets, bytes, and the same of each bucket or band.
+type Counters = (u64, u64, Vec<(u64, u64)>);
+
 impl Supervisor {
     /// A page of the flow entries, groups and meters that controllers have added to a switch.
     pub fn controller_entries(
@@ -55,13 +70,19 @@ impl Supervisor {
         for _ in 0..PARTS_OF_PAGE {
             let (number, part) = (from >> PART_BITS, from & u64::from(u32::MAX));
             let Some(request) = report(number) else { return Ok(page) };
-            let reply = self.controller_report(switch, request, part)?;
-            from = match reply.next {
+            // The parts with the counters begin at the same groups and meters.
+            let counters = counters_of(&request);
+            let (replies, next) = self.controller_report(switch, request, part)?;
+            let counters = match counters {
+                Some(request) => counters_by_number(self.controller_report(switch, request, part)?.0),
+                None => BTreeMap::new(),
+            };
+            from = match next {
                 Some(next) => number << PART_BITS | next,
                 None => (number + 1) << PART_BITS,
             };
-            for body in &reply.bodies {
-                add(&mut page, body, &port)?;
+            for reply in replies {
+                add(&mut page, reply, &counters, &port);
             }
             if page.entries.len() + page.groups.len() + page.meters.len() >= PAGE {
                 break;
@@ -71,17 +92,24 @@ impl Supervisor {
         Ok(page)
     }
 
+    /// A part of a report, and where the next one begins.
     fn controller_report(
         &self,
         switch: &SwitchName,
         request: MultipartRequest,
         from: u64,
-    ) -> Result<ControllerReportReply, OperationError> {
+    ) -> Result<(Vec<MultipartReply>, Option<u64>), OperationError> {
         let message = Message::MultipartRequest { request, more: false };
         // It has a few bytes.
         let mut bytes = message.encode(0).unwrap_or_default();
         let request = ByteBuf::from(bytes.split_off(HEADER.min(bytes.len())));
-        self.0.fabrics.ask(orders::ControllerReport { switch: switch.clone(), request, from })
+        let order = orders::ControllerReport { switch: switch.clone(), request, from };
+        let ControllerReportReply { bodies, next } = self.0.fabrics.ask(order)?;
+        let decode = |body: &ByteBuf| match Message::decode(REPLY, body) {
+            Ok(Message::MultipartReply { reply, .. }) => Ok(reply),
+            _ => Err(FabricError::Protocol("a report for controllers is malformed".into())),
+        };
+        Ok((bodies.iter().map(decode).collect::<Result<_, _>>()?, next))
     }
 
     /// The names of what controllers know as ports.
@@ -91,38 +119,63 @@ impl Supervisor {
     }
 }
 
-/// Adds what a message of the fabric reports.
+/// The counters of groups or meters, by number.
+fn counters_by_number(replies: Vec<MultipartReply>) -> BTreeMap<u32, Counters> {
+    let of_reply = |reply| match reply {
+        MultipartReply::Group(groups) => {
+            let counters = |group: GroupStats| (group.group, (group.packets, group.bytes, group.buckets));
+            groups.into_iter().map(counters).collect()
+        }
+        MultipartReply::Meter(meters) => {
+            let counters = |meter: MeterStats| (meter.meter, (meter.packets, meter.bytes, meter.bands));
+            meters.into_iter().map(counters).collect()
+        }
+        _ => Vec::new(),
+    };
+    replies.into_iter().flat_map(of_reply).collect()
+}
+
+/// Adds what a message of the fabric reports. What has no counters was removed meanwhile.
 fn add(
     page: &mut ControllerEntries,
-    body: &[u8],
+    reply: MultipartReply,
+    counters: &BTreeMap<u32, Counters>,
     port: &dyn Fn(u32) -> String,
-) -> Result<(), OperationError> {
-    let Ok(Message::MultipartReply { reply, .. }) = Message::decode(REPLY, body) else {
-        return Err(FabricError::Protocol("a report for controllers is malformed".into()).into());
-    };
+) {
     match reply {
         MultipartReply::Flow(entries) => page.entries.extend(entries.iter().map(|found| entry(found, port))),
-        MultipartReply::GroupDescription(groups) => page.groups.extend(groups.iter().map(|group| {
+        MultipartReply::GroupDescription(groups) => page.groups.extend(groups.iter().filter_map(|group| {
+            let (packets, bytes, counts) = counters.get(&group.group)?;
+            let bucket = |(bucket, &(packets, bytes))| {
+                let definition = bucket_text(bucket, port);
+                ControllerBucket { definition, packets, bytes }
+            };
             let group_type = match group.group_type {
                 GroupType::All => "all",
                 GroupType::Select => "select",
                 GroupType::Indirect => "indirect",
                 GroupType::FastFailover => "fast_failover",
             };
-            ControllerGroup {
+            Some(ControllerGroup {
                 number: group.group,
                 group_type: group_type.into(),
-                buckets: group.buckets.iter().map(|bucket| bucket_text(bucket, port)).collect(),
-            }
+                packets: *packets,
+                bytes: *bytes,
+                buckets: group.buckets.iter().zip(counts).map(bucket).collect(),
+            })
         })),
-        MultipartReply::MeterConfig(meters) => page.meters.extend(
-            meters
-                .iter()
-                .map(|meter| ControllerMeter { number: meter.meter, bands: band_texts(&meter.definition) }),
-        ),
+        MultipartReply::MeterConfig(meters) => page.meters.extend(meters.iter().filter_map(|meter| {
+            let (packets, bytes, counts) = counters.get(&meter.meter)?;
+            let band = |(definition, &(packets, bytes))| ControllerBand { definition, packets, bytes };
+            Some(ControllerMeter {
+                number: meter.meter,
+                packets: *packets,
+                bytes: *bytes,
+                bands: band_texts(&meter.definition).into_iter().zip(counts).map(band).collect(),
+            })
+        })),
         _ => {}
     }
-    Ok(())
 }
 
 fn entry(found: &FlowStats, port: &dyn Fn(u32) -> String) -> ControllerEntry {

@@ -36,6 +36,8 @@ pub(super) struct Known<'a> {
     pub(super) destinations: &'a [Destination],
     /// The variables that are defined for it.
     pub(super) parameters: &'a [(String, String)],
+    /// The ports that it must use.
+    pub(super) faces: &'a [u8],
 }
 
 /// The mutable part.

@@ -214,7 +214,8 @@ impl Supervisor {
         let destinations: Vec<Destination> = request.may_send_to.iter().cloned().collect();
         // The others differ only in the values.
         let parameters = range_of(request, 1).map(AddressRange::parameters).unwrap_or_default();
-        let known = Known { destinations: &destinations, parameters: &parameters };
+        let faces: Vec<u8> = request.faces.ports().collect();
+        let known = Known { destinations: &destinations, parameters: &parameters, faces: &faces };
         self.check_for(instance, known, &instance.configuration, &instance.files)
     }
 

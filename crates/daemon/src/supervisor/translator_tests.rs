@@ -10,7 +10,7 @@ use api::{
 const NAT: &str = "
     define($TRANSLATE_ADDRESS 192.0.2.1, $TRANSLATE_PORTS 1-65535);
     f :: IPRewriter(pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1, drop);
-    Idle -> f -> Discard; Idle -> [1]f; f[1] -> Discard;";
+    FromDevice(0) -> f -> Discard; FromDevice(1) -> [1]f; f[1] -> Discard;";
 
 fn lan() -> SwitchName {
     "lan".parse().unwrap()
@@ -151,6 +151,10 @@ fn impossible_translators_are_refused() {
         (create(&translating(translation(1, &[]))), "2 instances need as many slices"),
         (create(&translating(translation(4, &["tcp 203.0.113.1:2000 -> 10.0.0.5:80"]))), "lies in the range"),
         (create(&|wanted| wanted.instance.configuration = "Idle -> X($TRANSLATE_PORTS);".into()), "X"),
+        (
+            create(&|wanted| wanted.instance.configuration = NAT.replace("FromDevice(1)", "Idle")),
+            "port 1 is a face of the service, but no element uses it",
+        ),
     ] {
         assert!(message.contains(expected), "{message}");
     }

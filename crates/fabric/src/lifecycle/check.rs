@@ -3,11 +3,11 @@
 use super::of_service::OfService;
 use super::state::Fabric;
 use crate::boxes::report;
-use crate::diagnostics::{diagnostics, remarks};
+use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use boundary::limits::MAX_PORTS;
 use boundary::{CrashCause, Request};
-use model::{CoreCount, ImageDigest, escape, with_causes};
+use model::{CoreCount, Diagnostic, ImageDigest, Severity, escape, with_causes};
 use protocol::fabric::{CheckLimit, CheckLimits, CheckOutcome, Configuration, RewriteReply};
 use sandbox::{CallError, Sandbox};
 use std::io;
@@ -56,6 +56,24 @@ impl Checker {
         configuration.files.iter().try_for_each(|file| {
             self.call(&Request::File { name: &file.name, contents: &file.contents.0 }).map(drop)
         })
+    }
+
+    /// The first of these ports that a configuration does not use. It is installed for this, and each port is given to another
+    /// configuration, which a box refuses if the port is used.
+    fn unused(&mut self, text: &str, ports: &[u8]) -> Result<Option<u8>, CallError> {
+        if ports.is_empty() {
+            return Ok(None);
+        }
+        self.call(&Request::Install { name: "", configuration: text })?;
+        for port in ports {
+            let other = format!("FromDevice({port}) -> ToDevice({port})");
+            match self.call(&Request::Install { name: "unused", configuration: &other }) {
+                Ok(_) => return Ok(Some(*port)),
+                Err(CallError::Rejected(_) | CallError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// The limit that a failed request exceeded, if that is why it failed.
@@ -118,11 +136,12 @@ impl Fabric {
         Ok(reply)
     }
 
-    /// A box's diagnostics of a configuration for a box with this number of ports and cores.
+    /// A box's diagnostics of a configuration for a box with this number of ports and cores, which must use these `faces`.
     pub(crate) fn check(
         &self,
         configuration: &Configuration,
         (ports, cores): (usize, CoreCount),
+        faces: &[u8],
         limits: Option<CheckLimits>,
         image: Option<&ImageDigest>,
     ) -> Result<CheckOutcome, OperationError> {
@@ -133,8 +152,14 @@ impl Fabric {
         let numbered = if cores.is_one() { Ok(Vec::new()) } else { checker.call(&shard) };
         let reply = numbered.and_then(|_| checker.ship(configuration));
         let reply = reply.and_then(|()| checker.call(&request));
-        let error = match reply {
-            Ok(reply) => return Ok(CheckOutcome::Accepted(remarks(&reply))),
+        // What is wrong with it is said before what it lacks.
+        let found = reply.map(|reply| remarks(&reply)).and_then(|found| {
+            let is_wrong = found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+            let unused = if is_wrong { None } else { checker.unused(&configuration.text, faces)? };
+            Ok(found.into_iter().chain(unused.map(unused_face)).collect())
+        });
+        let error = match found {
+            Ok(found) => return Ok(CheckOutcome::Accepted(found)),
             Err(error) => error,
         };
         Ok(match (checker.exceeded(&error), error) {
@@ -155,5 +180,15 @@ impl Fabric {
             }),
             (None, error) => CheckOutcome::Failed(format!("the check failed: {}", with_causes(&error))),
         })
+    }
+}
+
+/// The error of a configuration that does not use a face of its service.
+fn unused_face(port: u8) -> Diagnostic {
+    let hint =
+        format!("use FromDevice({port}) or ToDevice({port}), or give the service other faces (--faces)");
+    Diagnostic {
+        hint: Some(hint),
+        ..refusal(&format!("port {port} is a face of the service, but no element uses it"))
     }
 }

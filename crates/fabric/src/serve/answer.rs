@@ -161,8 +161,9 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done_with(&order, opened.map(|(file, length)| (length, vec![file.into()])))
         }
         Order::Check(order) => {
-            let (ports, image) = (order.ports.into(), order.image.as_ref());
-            done(&order, fabric.check(&order.configuration, (ports, order.cores), order.limits, image))
+            let (shape, image) = ((order.ports.into(), order.cores), order.image.as_ref());
+            let checked = fabric.check(&order.configuration, shape, &order.faces, order.limits, image);
+            done(&order, checked)
         }
         Order::Events(order) => {
             let (page, talkative) = fabric.events(order.after, entries(order.most));

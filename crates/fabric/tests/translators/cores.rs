@@ -248,6 +248,7 @@ fn what_cores_cannot_do_is_refused() {
         limits: None,
         image: None,
         cores: 2.try_into().unwrap(),
+        faces: Vec::new(),
     };
     let outcome = bed.0.ask(check).unwrap();
     assert!(format!("{outcome:?}").contains("can't run in 2 shards"), "{outcome:?}");

@@ -537,6 +537,9 @@ orders! {
         /// The number of engines that run it together.
         #[serde(default)]
         cores: CoreCount,
+        /// Ports that it must use: the faces of a service.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        faces: Vec<u8>,
     } -> CheckOutcome;
 
     /// Events since a number.

@@ -350,7 +350,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
         OpenFile { name: name(), file: "out.pcap".into() } => 24;
-        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None, cores: CoreCount::default() } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None, cores: CoreCount::default(), faces: vec![0, 1] } => CheckOutcome::Rejected(vec![diagnostic()]);
         LoadImage { image: image(), bytes: 3 } => ();
         ForgetImage { image: image() } => ();
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };

@@ -48,8 +48,8 @@ enum ChainCommand {
     /// dropped. What services send there stays in its chain.
     #[command(visible_alias = "remove", after_help = "Example: clickbox chain rm web")]
     Rm(Remove),
-    /// List chains.
-    #[command(visible_alias = "list", after_help = "Example: clickbox chain ls")]
+    /// List the chains of a switch, or of all switches.
+    #[command(visible_alias = "list", after_help = "Examples: clickbox chain ls\n          clickbox chain ls lan")]
     Ls(Listing),
     /// Show the hops of a chain: rate, loss, queueing and time.
     #[command(after_help = "Example: clickbox chain show web")]
@@ -149,6 +149,9 @@ struct Remove {
 
 #[derive(Args)]
 struct Listing {
+    /// Switch of the chains. Default: all switches.
+    #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    switch: Option<SwitchName>,
     /// Print JSON: a list of chains.
     #[arg(long)]
     json: bool,
@@ -223,7 +226,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             online::print_success(remove.json);
         }
         ChainCommand::Ls(listing) => {
-            let chains = listing.daemon.client()?.ask(&operation::LIST_CHAINS, &[])?;
+            let client = listing.daemon.client()?;
+            let mut chains = client.ask(&operation::LIST_CHAINS, &[])?;
+            if let Some(switch) = &listing.switch {
+                online::require_switch(&client, switch)?;
+                chains.retain(|detail| detail.status.chain.switch == *switch);
+            }
             if listing.json {
                 output::json(&chains);
             } else {

@@ -11,7 +11,6 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::flow_entries;
 use super::stack::seconds;
-use super::switch::SwitchArguments;
 use crate::error::CommandError;
 use crate::online::{self, Column, Connection, Table};
 use crate::output;
@@ -92,8 +91,14 @@ struct ListFlows {
     /// List what the OpenFlow controllers of the switch have added in place of its flows: flow entries, groups and meters.
     #[arg(long)]
     controllers: bool,
+    /// Name of the switch. Default: the only steering switch.
+    #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    switch: Option<SwitchName>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
-    switch: SwitchArguments,
+    daemon: Connection,
 }
 
 #[derive(Args)]
@@ -155,22 +160,25 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             }
             online::print_success(remove.json);
         }
-        FlowCommand::Ls(list) if list.controllers => flow_entries::list(&list.switch)?,
         FlowCommand::Ls(list) => {
-            let named = &list.switch;
-            let client = named.daemon.client()?;
-            let flows = client.ask(&operation::LIST_FLOWS, &[named.name.as_str()])?;
-            if named.json {
+            let client = list.daemon.client()?;
+            let switch = online::chosen_switch(&client, list.switch.as_ref())?;
+            if list.controllers {
+                flow_entries::list(&client, &switch, list.json)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let flows = client.ask(&operation::LIST_FLOWS, &[switch.as_str()])?;
+            if list.json {
                 output::json(&flows);
                 return Ok(ExitCode::SUCCESS);
             }
-            let detail = client.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
+            let detail = client.ask(&operation::SHOW_SWITCH, &[switch.as_str()])?;
             let rest = match detail.controllers.is_empty() {
                 true => "it drops what no chain takes",
                 false => "its controllers decide about packets (see --controllers)",
             };
             let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
-            online::print(&table, &format!("switch {} has no flows: {rest}", named.name));
+            online::print(&table, &format!("switch {switch} has no flows: {rest}"));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,12 @@
 //! `clickbox flow ls --controllers`: what the OpenFlow controllers of a switch have added.
 
 use api::{
-    ControllerEntries, ControllerEntriesQuery, ControllerEntry, ControllerGroup, ControllerMeter, operation,
+    ControllerBand, ControllerBucket, ControllerEntries, ControllerEntriesQuery, ControllerEntry,
+    ControllerGroup, ControllerMeter, SwitchName, operation,
 };
 
-use super::switch::SwitchArguments;
 use crate::error::CommandError;
-use crate::online::{self, Column, Table};
+use crate::online::{self, Client, Column, Table};
 use crate::output;
 
 const ENTRIES: &[Column] = &[
@@ -22,17 +22,29 @@ const ENTRIES: &[Column] = &[
     Column::text("COOKIE"),
 ];
 
-const GROUPS: &[Column] = &[Column::number("GROUP"), Column::text("TYPE"), Column::flexible("BUCKETS", 10)];
+/// A group has a row, and each of its buckets has one below it.
+const GROUPS: &[Column] = &[
+    Column::number("GROUP"),
+    Column::text("TYPE"),
+    Column::number("PACKETS"),
+    Column::number("BYTES"),
+    Column::flexible("BUCKET", 10),
+];
 
-const METERS: &[Column] = &[Column::number("METER"), Column::flexible("BANDS", 10)];
+/// The same of meters and bands.
+const METERS: &[Column] = &[
+    Column::number("METER"),
+    Column::number("PACKETS"),
+    Column::number("BYTES"),
+    Column::flexible("BAND", 10),
+];
 
 /// Prints all of it.
-pub(super) fn list(named: &SwitchArguments) -> Result<(), CommandError> {
-    let client = named.daemon.client()?;
+pub(super) fn list(client: &Client, switch: &SwitchName, json: bool) -> Result<(), CommandError> {
     let mut all = ControllerEntries::default();
     loop {
         let query = ControllerEntriesQuery { from: all.next };
-        let page = client.call(&operation::LIST_CONTROLLER_ENTRIES, &[named.name.as_str()], &query, &())?;
+        let page = client.call(&operation::LIST_CONTROLLER_ENTRIES, &[switch.as_str()], &query, &())?;
         all.entries.extend(page.entries);
         all.groups.extend(page.groups);
         all.meters.extend(page.meters);
@@ -43,20 +55,20 @@ pub(super) fn list(named: &SwitchArguments) -> Result<(), CommandError> {
     }
     // As the switch asks them: tables in their order, and of a table the entries of highest priority first.
     all.entries.sort_by_key(|entry| (entry.table, u16::MAX - entry.priority));
-    if named.json {
+    if json {
         output::json(&all);
         return Ok(());
     }
     let table = Table { columns: ENTRIES, rows: all.entries.iter().map(entry_row).collect() };
     let none = match all.entries.is_empty()
-        && client.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?.controllers.is_empty()
+        && client.ask(&operation::SHOW_SWITCH, &[switch.as_str()])?.controllers.is_empty()
     {
-        true => format!("switch {} has no controllers", named.name),
-        false => format!("controllers have added no flow entries to switch {}", named.name),
+        true => format!("switch {switch} has no controllers"),
+        false => format!("controllers have added no flow entries to switch {switch}"),
     };
     online::print(&table, &none);
-    let groups = Table { columns: GROUPS, rows: all.groups.iter().map(group_row).collect() };
-    let meters = Table { columns: METERS, rows: all.meters.iter().map(meter_row).collect() };
+    let groups = Table { columns: GROUPS, rows: all.groups.iter().flat_map(group_rows).collect() };
+    let meters = Table { columns: METERS, rows: all.meters.iter().flat_map(meter_rows).collect() };
     for table in [groups, meters].iter().filter(|table| !table.rows.is_empty()) {
         output::text("\n");
         online::print(table, "");
@@ -83,10 +95,21 @@ fn entry_row(entry: &ControllerEntry) -> Vec<String> {
     ]
 }
 
-fn group_row(group: &ControllerGroup) -> Vec<String> {
-    vec![group.number.to_string(), group.group_type.clone(), group.buckets.join("; ")]
+fn group_rows(group: &ControllerGroup) -> Vec<Vec<String>> {
+    let number = group.number.to_string();
+    let whole =
+        [number, group.group_type.clone(), group.packets.to_string(), group.bytes.to_string(), String::new()];
+    let bucket = |bucket: &ControllerBucket| {
+        let (packets, bytes) = (bucket.packets.to_string(), bucket.bytes.to_string());
+        vec![String::new(), String::new(), packets, bytes, bucket.definition.clone()]
+    };
+    std::iter::once(whole.to_vec()).chain(group.buckets.iter().map(bucket)).collect()
 }
 
-fn meter_row(meter: &ControllerMeter) -> Vec<String> {
-    vec![meter.number.to_string(), meter.bands.join("; ")]
+fn meter_rows(meter: &ControllerMeter) -> Vec<Vec<String>> {
+    let whole = [meter.number.to_string(), meter.packets.to_string(), meter.bytes.to_string(), String::new()];
+    let band = |band: &ControllerBand| {
+        vec![String::new(), band.packets.to_string(), band.bytes.to_string(), band.definition.clone()]
+    };
+    std::iter::once(whole.to_vec()).chain(meter.bands.iter().map(band)).collect()
 }

@@ -59,8 +59,8 @@ enum ServiceCommand {
     /// A service that chains lead through is removed only by force, together with these chains.
     #[command(visible_alias = "remove", after_help = "Example: clickbox service rm ids")]
     Rm(Remove),
-    /// List services.
-    #[command(visible_alias = "list", after_help = "Example: clickbox service ls")]
+    /// List the services of a switch, or of all switches.
+    #[command(visible_alias = "list", after_help = "Examples: clickbox service ls\n          clickbox service ls lan")]
     Ls(Listing),
     /// Show the instances of a service.
     #[command(after_help = "Example: clickbox service show ids")]
@@ -193,6 +193,9 @@ struct Remove {
 
 #[derive(Args)]
 struct Listing {
+    /// Switch of the services. Default: all switches.
+    #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    switch: Option<SwitchName>,
     /// Print JSON: a list of services.
     #[arg(long)]
     json: bool,
@@ -285,7 +288,12 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             online::print_success(remove.json);
         }
         ServiceCommand::Ls(listing) => {
-            let services = listing.daemon.client()?.ask(&operation::LIST_SERVICES, &[])?;
+            let client = listing.daemon.client()?;
+            let mut services = client.ask(&operation::LIST_SERVICES, &[])?;
+            if let Some(switch) = &listing.switch {
+                online::require_switch(&client, switch)?;
+                services.retain(|status| status.switch == *switch);
+            }
             if listing.json {
                 output::json(&services);
             } else {
