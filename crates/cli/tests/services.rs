@@ -108,6 +108,12 @@ fn a_user_chains_services() {
     daemon.check(&["top", "--chains"], 0, &["1 chain; in ", "lan/web", "fw", "ids"]);
     daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
+    daemon.check(&["service", "ls", "lan"], 0, &["fw", "ids", "REPLICAS"]);
+    daemon.check(&["chain", "ls", "lan"], 0, &["web", "fw"]);
+    daemon.check(&["switch", "create", "none"], 0, &[]);
+    daemon.check(&["service", "ls", "none"], 0, &["switch none has no services"]);
+    daemon.check(&["chain", "ls", "none"], 0, &["switch none has no chains"]);
+    daemon.check(&["chain", "ls", "lam"], 4, &["there is no switch lam"]);
 
     // A program is an image, and no configuration. This one is none that runs.
     let image = file("scrub.image", "\x7fELF");
@@ -178,7 +184,7 @@ fn a_user_chains_services() {
         &["no chain dnn", "did you mean dns?"],
     );
     daemon.check(&["flow", "add", "lan", "--match", "tcp", "--chain", "dns"], 0, &["flow 1"]);
-    daemon.check(&["flow", "ls", "lan"], 0, &["chain:dns"]);
+    daemon.check(&["flow", "ls"], 0, &["chain:dns"]);
     daemon.check(&["chain", "rm", "dns"], 6, &["used by flow 1", "--force"]);
     daemon.check(&["chain", "rm", "--force", "dns"], 0, &[]);
 

@@ -74,7 +74,9 @@ fn of_choice(error: &ChoiceError) -> Option<String> {
         ChoiceError::NoSteeringSwitch => {
             "create one with `clickbox switch create NAME --mode steering`".into()
         }
-        ChoiceError::SeveralSwitches(_) | ChoiceError::SeveralChains(..) => "choose one with --switch, or by its name behind `flow ls`".into(),
+        ChoiceError::SeveralSwitches(_) | ChoiceError::SeveralChains(..) => {
+            "choose one with --switch, or by its name behind `flow ls`".into()
+        }
         ChoiceError::DifferentSwitches(..) => {
             "join two switches with a port: `clickbox port add SWITCH PORT --driver pipe --to SWITCH/PORT`"
                 .into()

@@ -37,6 +37,8 @@ pub(crate) use replicas::{Milliseconds, Replicas};
 pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_export::exported;
 pub(crate) use stack_file::StackFile;
-pub(crate) use steering::{chosen_chain, chosen_switch, require_switch, same_switch, split_port, steering_switches};
+pub(crate) use steering::{
+    chosen_chain, chosen_switch, none_of, require_switch, same_switch, split_port, steering_switches,
+};
 pub(crate) use table::{Column, Table, print, print_success};
 pub(crate) use uploads::Uploads;

@@ -26,6 +26,14 @@ pub(crate) fn require_switch(client: &Client, name: &SwitchName) -> Result<(), C
     Ok(())
 }
 
+/// Says that a switch, or all of them, have nothing of a kind.
+pub(crate) fn none_of(kind: &str, switch: Option<&SwitchName>) -> String {
+    match switch {
+        Some(switch) => format!("switch {switch} has no {kind}"),
+        None => format!("there are no {kind}"),
+    }
+}
+
 fn only_switch(mut switches: Vec<SwitchName>) -> Result<SwitchName, ChoiceError> {
     match (switches.pop(), switches.is_empty()) {
         (Some(only), true) => Ok(only),

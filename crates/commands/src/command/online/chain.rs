@@ -49,7 +49,10 @@ enum ChainCommand {
     #[command(visible_alias = "remove", after_help = "Example: clickbox chain rm web")]
     Rm(Remove),
     /// List the chains of a switch, or of all switches.
-    #[command(visible_alias = "list", after_help = "Examples: clickbox chain ls\n          clickbox chain ls lan")]
+    #[command(
+        visible_alias = "list",
+        after_help = "Examples: clickbox chain ls\n          clickbox chain ls lan"
+    )]
     Ls(Listing),
     /// Show the hops of a chain: rate, loss, queueing and time.
     #[command(after_help = "Example: clickbox chain show web")]
@@ -236,10 +239,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 output::json(&chains);
             } else {
                 let table = Table { columns: CHAINS, rows: chains.iter().map(row).collect() };
-                online::print(
-                    &table,
-                    "there are no chains: create one with `clickbox chain create NAME SERVICE... --to PORT`",
-                );
+                let none = online::none_of("chains", listing.switch.as_ref());
+                let how = "create one with `clickbox chain create NAME SERVICE... --to PORT`";
+                online::print(&table, &format!("{none}: {how}"));
             }
         }
         ChainCommand::Show(named) => {

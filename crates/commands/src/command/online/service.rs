@@ -60,7 +60,10 @@ enum ServiceCommand {
     #[command(visible_alias = "remove", after_help = "Example: clickbox service rm ids")]
     Rm(Remove),
     /// List the services of a switch, or of all switches.
-    #[command(visible_alias = "list", after_help = "Examples: clickbox service ls\n          clickbox service ls lan")]
+    #[command(
+        visible_alias = "list",
+        after_help = "Examples: clickbox service ls\n          clickbox service ls lan"
+    )]
     Ls(Listing),
     /// Show the instances of a service.
     #[command(after_help = "Example: clickbox service show ids")]
@@ -298,9 +301,10 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
                 output::json(&services);
             } else {
                 let table = Table { columns: SERVICES, rows: services.iter().map(row).collect() };
+                let none = online::none_of("services", listing.switch.as_ref());
                 online::print(
                     &table,
-                    "there are no services: create one with `clickbox service create NAME FILE`",
+                    &format!("{none}: create one with `clickbox service create NAME FILE`"),
                 );
             }
         }
