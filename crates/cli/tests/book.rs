@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::Daemon;
 
+/// A page is about what the image of a function does and not about its speed, and optimising it takes a minute.
+const QUICK: &str = "profile.release.opt-level = 0\nprofile.release.package.click-lang.opt-level = 0\n\
+     profile.release.package.memory.opt-level = 3\n";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project")
 }
@@ -29,9 +33,13 @@ struct Workspace {
 
 /// A folder for the commands of a page, with the project's examples.
 fn folder(page: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book").join(page);
+    let book = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book");
+    let folder = book.join(page);
     fs::remove_dir_all(&folder).ok();
     fs::create_dir_all(&folder).expect("a folder");
+    // Cargo reads it for the projects of functions in the folder.
+    fs::create_dir_all(book.join(".cargo")).expect("a folder");
+    fs::write(book.join(".cargo/config.toml"), QUICK).expect("a file");
     for name in ["examples", "testdata"] {
         std::os::unix::fs::symlink(root().join(name), folder.join(name)).expect("a link");
     }
