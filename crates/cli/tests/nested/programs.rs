@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The crates whose tests start boxes.
-const CRATES: &[&str] = &["sandbox", "engine"];
-
 /// Programs and libraries.
 pub(crate) struct Programs {
     /// Paths on this machine, by the name in the emulated one.
@@ -29,8 +26,10 @@ impl Programs {
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }
-        for name in CRATES {
-            cargo.args(["-p", name]);
+        // With the features of the whole workspace, as they are built for all tests: nothing is compiled again then.
+        cargo.arg("--workspace");
+        for name in tests.iter().filter_map(|name| Some(name.split_once('-')?.1)) {
+            cargo.args(["--test", name]);
         }
         let output = cargo.stderr(Stdio::inherit()).output().expect("cargo");
         assert!(output.status.success(), "the tests can't be built");
