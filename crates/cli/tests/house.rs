@@ -1,5 +1,5 @@
-//! Project rules that no compiler checks: dependencies between crates, crates that may use `unsafe`, the length of
-//! files, and that code in boxes needs no operating system.
+//! Project rules that no compiler checks: dependencies between crates, crates that may use `unsafe`, and the length of
+//! files.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,18 +204,4 @@ fn files_are_short_and_begin_with_a_module_line() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-#[test]
-fn box_code_needs_no_operating_system() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("freestanding");
-    let output = Command::new(env!("CARGO"))
-        .args(["check", "--quiet", "--manifest-path"])
-        .arg(root().join("tests/freestanding/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target)
-        .env_remove("RUSTFLAGS")
-        .output()
-        .expect("cargo");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
