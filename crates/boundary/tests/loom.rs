@@ -1,6 +1,6 @@
 //! The guarantees of the rings and the status page under every interleaving of the two sides' memory accesses.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p boundary --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p boundary --test loom`
 
 #![allow(unsafe_code, reason = "it shares memory as box and host do")]
 #![cfg(loom)]
