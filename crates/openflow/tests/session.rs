@@ -14,7 +14,7 @@ use openflow::message::{
     AsyncConfig, Config, FlowMod, FlowRemovedReason, FlowSelection, GroupMod, Message, MultipartReply,
     MultipartRequest, PacketInReason, PacketOut, PacketOutAction, PortMod, Role, RoleRequest,
 };
-use openflow::session::{Agent, AgentLimits, SessionId, SessionState};
+use openflow::session::{Agent, AgentLimits, Datapath, SessionId, SessionState};
 use packet::MacAddr;
 use software::Software;
 
@@ -157,6 +157,14 @@ fn controllers_are_told_what_they_asked_for() {
     let told = messages(&mut agent, slave, START);
     assert!(matches!(told[..], [(0, Message::PortStatus(_))]), "{told:?}");
     assert_eq!(messages(&mut agent, deaf, START), []);
+    // What happened before a controller came is no news to it.
+    agent.datapath().change_port(&port).expect("a port");
+    let late = greeted(&mut agent, START);
+    agent.poll(START);
+    assert_eq!(messages(&mut agent, late, START), []);
+    assert!(matches!(messages(&mut agent, master, START)[..], [(0, Message::PortStatus(_))]));
+    let no_flood = Message::PortMod(PortMod { config: 1 << 4, mask: 1 << 4, ..port });
+    assert_eq!(error_of(&ask(&mut agent, master, &no_flood)), ErrorCode::PMFC_BAD_CONFIG);
 }
 
 #[test]

@@ -152,6 +152,12 @@ fn the_switch_introduces_itself_with_its_ports() {
     assert_eq!(controller.ask(2, b"there?"), [(3, 7, b"there?".to_vec())]);
     assert_eq!(controller.ask(18, &[]), [(19, 7, Vec::new())]);
     assert_eq!(controller.ask(20, &[0, 1, 0, 0]), [(21, 7, vec![0, 1, 0, 0, 0, 0, 0, 0])]);
+    // A port that is not flooded, which later versions do not know.
+    let address = [2, 0, 0, 0, 0, 1];
+    let change = [&[0, 1][..], &address, &[0, 0, 0, 16, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let found = controller.ask(15, &change);
+    let [(12, 0, body)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((body[0], &body[8..16], &body[32..36]), (2, &change[..8], &[0, 0, 0, 16][..]));
 }
 
 #[test]

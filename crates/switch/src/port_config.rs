@@ -1,5 +1,6 @@
-//! What a controller forbids the ports of a switch (OpenFlow 1.3.5, 7.2.1, `ofp_port_config`).
+//! What a controller forbids the ports of a switch (`ofp_port_config`: OpenFlow 1.3.5, 7.2.1; 1.0, 5.2.1).
 
+use crate::forward::Target;
 use crate::port::PortId;
 
 /// What a port does not do, because a controller configured it so.
@@ -9,22 +10,27 @@ pub struct PortConfig {
     pub no_receive: bool,
     /// Frames to the port are dropped (`OFPPC_NO_FWD`).
     pub no_send: bool,
-    /// Frames from the port are not sent to controllers (`OFPPC_NO_PACKET_IN`).
+    /// Frames that are flooded do not reach the port (`OFPPC_NO_FLOOD` of OpenFlow 1.0).
+    pub no_flood: bool,
+    /// Frames from the port that no entry matches are not sent to controllers (`OFPPC_NO_PACKET_IN`).
     pub no_packet_in: bool,
 }
 
-/// The ports that may not receive or send: none, mostly.
+/// The ports that may not receive, send, or be flooded: none, mostly.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedPorts {
     receiving: Vec<PortId>,
     sending: Vec<PortId>,
+    flooding: Vec<PortId>,
 }
 
 impl ClosedPorts {
     pub(crate) fn set(&mut self, port: PortId, config: PortConfig) {
-        for (list, is_closed) in
-            [(&mut self.receiving, config.no_receive), (&mut self.sending, config.no_send)]
-        {
+        for (list, is_closed) in [
+            (&mut self.receiving, config.no_receive),
+            (&mut self.sending, config.no_send),
+            (&mut self.flooding, config.no_flood || config.no_send),
+        ] {
             list.retain(|other| *other != port);
             if is_closed {
                 list.push(port);
@@ -41,6 +47,14 @@ impl ClosedPorts {
     #[inline(always)]
     pub(crate) fn sends_nothing(&self, port: PortId) -> bool {
         !self.sending.is_empty() && self.sending.contains(&port)
+    }
+
+    /// Whether frames for several ports do not reach this one.
+    pub(crate) fn misses(&self, target: Target, port: PortId) -> bool {
+        match target {
+            Target::Flood => self.flooding.contains(&port),
+            _ => self.sends_nothing(port),
+        }
     }
 }
 
@@ -99,7 +113,15 @@ mod tests {
         one.set_port_config(PortId(0), PortConfig::default());
         assert_eq!(send(&mut one), (vec![PortId(1)], 2));
 
+        let no_flood = PortConfig { no_flood: true, ..PortConfig::default() };
+        one.set_port_config(PortId(1), no_flood);
+        assert_eq!(send(&mut one), (vec![PortId(1)], 2));
+
         let mut all = switch(FlowOutput::Flood);
+        all.set_port_config(PortId(1), no_flood);
+        assert_eq!(send(&mut all), (vec![PortId(2)], 0));
+        all.set_port_config(PortId(1), PortConfig::default());
+        assert_eq!(send(&mut all), (vec![PortId(1), PortId(2)], 0));
         all.set_port_config(PortId(1), no_send);
         assert_eq!(send(&mut all), (vec![PortId(2)], 0));
         all.set_port_config(PortId(2), no_send);

@@ -131,7 +131,7 @@ impl<F: Forward> Switch<F> {
         }
     }
 
-    /// Forbids a port to receive or to send frames, or no longer.
+    /// Forbids a port to receive, to send, or to be flooded, or no longer.
     pub fn set_port_config(&mut self, port: PortId, config: PortConfig) {
         self.closed.set(port, config);
     }
@@ -363,7 +363,7 @@ impl Places<'_> {
             Decision::Flood => {
                 let mut reached = 0u64;
                 for to in (0..self.ports.len() as u16).map(PortId) {
-                    if is_flooded(self.ports, to) && !self.closed.sends_nothing(to) {
+                    if is_flooded(self.ports, to) && !self.closed.misses(Target::Flood, to) {
                         self.plan.add(to, frame);
                         reached += 1;
                     }
@@ -421,9 +421,9 @@ impl Outcome for Outcomes<'_> {
                 return self.lose(Reason::PORT_CONFIG);
             }
             Target::Back => made.add(frame, from.filter(|to| has(*to))),
-            Target::Flood => {
+            Target::Flood | Target::All => {
                 let all = (0..ports.len() as u16).map(PortId);
-                let is_open = |to: &PortId| is_flooded(ports, *to) && !closed.sends_nothing(*to);
+                let is_open = |to: &PortId| is_flooded(ports, *to) && !closed.misses(target, *to);
                 made.add(frame, all.filter(|to| Some(*to) != *from && is_open(to)))
             }
         };

@@ -232,6 +232,11 @@ fn what_waits_for_controllers_is_bounded() {
     assert_eq!(bench.packets().len(), 156);
     bench.send(0, &[frame(1, 9)], 0);
     assert_eq!(bench.packets().len(), 1);
+    // Nothing of this port waits, unless an entry sends it (OpenFlow 1.3.5, 7.2.1).
+    bench.shards().set_reported(PortKey(1), false);
+    bench.add(&entry(1, destination(2), &[to_controller()]));
+    bench.send(0, &[frame(1, 9), frame(2, 9)], 0);
+    assert_eq!((bench.packets().len(), bench.dropped(Reason::PORT_CONFIG)), (1, 1));
     bench.check_books(0);
 }
 

@@ -35,10 +35,11 @@ const GROUPS_OF_PART: usize = 16;
 /// Packets and reports that the agent gets at once.
 const MAX_EVENTS: usize = 64;
 
-/// What a controller can configure of a port (`OFPPC_*`): that it is down, receives nothing, sends nothing, and that its packets
-/// are not sent to controllers.
+/// What a controller can configure of a port (`OFPPC_*`): that it is down, receives nothing, is not flooded (OpenFlow 1.0), sends
+/// nothing, and that its packets are not sent to controllers if no entry matches them.
 const PORT_DOWN: u32 = 1;
 const NO_RECEIVE: u32 = 1 << 2;
+const NO_FLOOD: u32 = 1 << 4;
 const NO_FORWARD: u32 = 1 << 5;
 const NO_PACKET_IN: u32 = 1 << 6;
 
@@ -178,6 +179,7 @@ impl Network {
         let config = PortConfig {
             no_receive: has(PORT_DOWN | NO_RECEIVE),
             no_send: has(PORT_DOWN | NO_FORWARD),
+            no_flood: has(NO_FLOOD),
             no_packet_in: has(NO_PACKET_IN),
         };
         runner.set_port_config(id, config);
@@ -522,7 +524,8 @@ fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), E
     if port.address != change.address {
         return Err(ErrorCode::PMFC_BAD_HW_ADDR);
     }
-    if change.config & change.mask & !(PORT_DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN) != 0 {
+    let known = PORT_DOWN | NO_RECEIVE | NO_FLOOD | NO_FORWARD | NO_PACKET_IN;
+    if change.config & change.mask & !known != 0 {
         return Err(ErrorCode::PMFC_BAD_CONFIG);
     }
     if change.advertise != 0 { Err(ErrorCode::PMFC_BAD_ADVERTISE) } else { Ok(()) }

@@ -72,6 +72,9 @@ impl<D: Datapath> Agent<D> {
         if self.sessions.len() >= self.limits.sessions {
             return None;
         }
+        // Ports that are there already are no news to this controller.
+        self.datapath.refresh();
+        self.report_events(now);
         let id = SessionId(self.next);
         self.next += 1;
         self.sessions.insert(id, Connection::new(now));

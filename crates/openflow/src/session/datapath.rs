@@ -108,6 +108,9 @@ pub trait Datapath {
     /// There is no such port.
     fn queues(&mut self, port: Option<u32>) -> Result<Vec<Queue>, ErrorCode>;
 
+    /// Has the next call of [`Self::events`] return everything that happened until now.
+    fn refresh(&mut self) {}
+
     /// What happened since the last call; at most a few hundred events at a time. Timeouts of entries are noticed here.
     fn events(&mut self, now: Duration) -> Vec<Event>;
 }

@@ -22,6 +22,9 @@ const OF_SWITCHES: &[u8] = &[6, 8, 10, 11, 12, 19, 21, 23, 25, 27];
 /// meters (OpenFlow 1.3.5, 6.3.6).
 const CHANGES: &[u8] = &[13, 14, 15, 16, 17, 29];
 
+/// A port that is not flooded (`OFPPC_NO_FLOOD`).
+const NO_FLOOD: u32 = 1 << 4;
+
 /// The refusal of a controller that speaks another version.
 const INCOMPATIBLE: &[u8] = b"only OpenFlow 1.3 and 1.0 are spoken here";
 
@@ -197,7 +200,13 @@ fn perform_decoded<D: Datapath>(
             }
             return context.datapath.change_groups(&change, now);
         }
-        Message::PortMod(change) => return context.datapath.change_port(&change),
+        Message::PortMod(change) => {
+            // A bit of OpenFlow 1.0 alone.
+            if !connection.is_version1() && change.config & change.mask & NO_FLOOD != 0 {
+                return Err(ErrorCode::PMFC_BAD_CONFIG);
+            }
+            return context.datapath.change_port(&change);
+        }
         Message::TableMod(change) => return configure_table(change, context),
         Message::MeterMod(change) => return context.datapath.change_meters(&change, now),
         Message::MultipartRequest { request, more } => {

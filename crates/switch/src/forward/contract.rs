@@ -44,6 +44,8 @@ pub enum Target {
     /// To the port where the frame was received.
     Back,
     /// To all ports except the one where the frame was received.
+    All,
+    /// To those of them that may be flooded.
     Flood,
 }
 

@@ -161,7 +161,7 @@ pub(super) struct Controllers {
     pub(super) bucket_bytes: usize,
     /// Ports that are down, by key.
     pub(super) down: Vec<bool>,
-    /// Ingress ports whose frames are not sent to controllers.
+    /// Ingress ports whose frames are not sent to controllers if no entry matches them.
     pub(super) unreported: Vec<u32>,
     pub(super) mode: FailMode,
     /// Wakes who takes what waits; `None` while the switch has no controllers.
@@ -182,7 +182,8 @@ impl Controllers {
 
     /// Queues a frame for the controllers.
     pub(super) fn queue(&mut self, packet: ControllerPacket, outcome: &mut dyn Outcome) {
-        if packet.in_port.is_some_and(|port| self.unreported.contains(&port)) {
+        let is_miss = packet.reason == PacketReason::TableMiss;
+        if is_miss && packet.in_port.is_some_and(|port| self.unreported.contains(&port)) {
             outcome.lose(Reason::PORT_CONFIG);
         } else if !self.is_connected {
             outcome.lose(match packet.reason {

@@ -131,7 +131,7 @@ impl<'a> SteeringShards<'a> {
         }
     }
 
-    /// Says whether frames from a port are sent to controllers.
+    /// Says whether frames from a port that no entry matches are sent to controllers.
     pub fn set_reported(&mut self, key: PortKey, is_reported: bool) {
         for Steering { controllers: Controllers { unreported, .. }, .. } in self.each() {
             unreported.retain(|port| *port != u32::from(key.0));

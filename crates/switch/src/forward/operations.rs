@@ -72,7 +72,8 @@ impl Effects for Outputs<'_> {
             Output::Service(_) if output.port_number() == self.origin.number => {
                 return self.lose(Reason::SAME_PORT);
             }
-            Output::Flood | Output::All => Target::Flood,
+            Output::Flood => Target::Flood,
+            Output::All => Target::All,
             Output::Normal => return self.bridge(frame),
             Output::Controller { max_length } => {
                 let is_miss = self.last.is_some_and(|last| last.is_table_miss);

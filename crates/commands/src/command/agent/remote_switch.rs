@@ -31,7 +31,7 @@ pub(super) struct RemoteSwitch {
     /// What the line counted when this switch was last asked for events.
     wakes: u64,
     asked: Duration,
-    /// A change may have made events of which the fabric does not say so.
+    /// There may be events of which the fabric does not say so.
     is_changed: bool,
 }
 
@@ -113,6 +113,10 @@ impl Datapath for RemoteSwitch {
 
     fn queues(&mut self, port: Option<u32>) -> Result<Vec<Queue>, ErrorCode> {
         self.report(&MultipartRequest::Queue { port, queue: None }, 0, Duration::ZERO).map(|_| Vec::new())
+    }
+
+    fn refresh(&mut self) {
+        self.is_changed = true;
     }
 
     fn events(&mut self, now: Duration) -> Vec<Event> {
