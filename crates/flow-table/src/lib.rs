@@ -65,7 +65,7 @@ pub use matching::{Match, MatchError};
 pub use meter::{
     Band, BandType, MAX_BANDS, MAX_METERS, Meter, MeterCounters, MeterDefinition, MeterError, Meters,
 };
-pub use path::{LastEntry, Path, PathId, Resume};
+pub use path::{Path, PathId, Performer, Program, Resume};
 pub use perform::{Effects, FrameBuffer, MeterVerdict, OutputState, Performed, perform};
 pub use pipeline::{Entry, Limits, Pipeline, TABLES, TableCounters};
 pub use token_bucket::TokenBucket;

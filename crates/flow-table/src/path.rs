@@ -1,6 +1,7 @@
 //! Paths: the sequences of entries that packets match in the pipeline.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::{ActionSet, Operation};
 
@@ -23,17 +24,39 @@ pub(crate) struct Step {
     pub(crate) entry: u32,
 }
 
-/// The entry that a packet matched last.
+/// The entry whose operations are performed on a packet: controllers that get the packet are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastEntry {
+pub struct Performer {
     /// Its table.
     pub table: u8,
     /// Its cookie.
     pub cookie: u64,
     /// Whether it is a table-miss entry: of priority zero, for all packets (OpenFlow 1.3.5, 5.4).
     pub is_table_miss: bool,
-    /// The metadata of the packet afterwards.
+    /// The metadata of the packet at that moment.
     pub metadata: u64,
+}
+
+/// The operations of a path, divided by the entries that they belong to. The action set belongs to the entry that was matched last.
+#[derive(Clone, Debug)]
+pub struct Program {
+    operations: Arc<[Operation]>,
+    /// Where the operations of each entry end.
+    ends: Arc<[(usize, Performer)]>,
+}
+
+impl Program {
+    pub(crate) fn new(operations: Vec<Operation>, ends: Vec<(usize, Performer)>) -> Self {
+        Self { operations: operations.into(), ends: ends.into() }
+    }
+
+    /// The operations of each entry, in the order in which they are performed.
+    pub fn parts(&self) -> impl Iterator<Item = (&[Operation], Performer)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts.zip(self.ends.iter()).map(|(start, (end, performer))| {
+            (self.operations.get(start..*end).unwrap_or_default(), *performer)
+        })
+    }
 }
 
 /// What happens to the packets that match one sequence of entries.
@@ -41,26 +64,30 @@ pub struct LastEntry {
 pub struct Path {
     pub(crate) start: Option<PathId>,
     pub(crate) steps: Box<[Step]>,
-    operations: Box<[Operation]>,
+    program: Program,
     resume: Option<Resume>,
-    last: Option<LastEntry>,
 }
 
 impl Path {
     pub(crate) fn new(
         start: Option<PathId>,
         steps: Box<[Step]>,
-        operations: Vec<Operation>,
+        program: Program,
         resume: Option<Resume>,
-        last: Option<LastEntry>,
     ) -> Self {
-        Self { start, steps, operations: operations.into(), resume, last }
+        Self { start, steps, program, resume }
     }
 
     /// The steps to perform on the packet, in this order. Without an output among them the packet is dropped.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
-        &self.operations
+        &self.program.operations
+    }
+
+    /// The same operations by entry.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// Set if the packet needs another lookup after the operations: they removed a header, and tables that follow match
@@ -74,12 +101,6 @@ impl Path {
     #[must_use]
     pub fn is_miss(&self) -> bool {
         self.steps.last().is_none_or(|step| step.entry == NO_ENTRY)
-    }
-
-    /// The entry that the packet matched last; `None` if it matched none.
-    #[must_use]
-    pub fn last(&self) -> Option<LastEntry> {
-        self.last
     }
 
     /// The tables that the packet visited.

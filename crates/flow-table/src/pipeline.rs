@@ -10,7 +10,7 @@ use crate::path::{Hot, NO_ENTRY, Paths, Step};
 use crate::table::{Entries, StoredEntry, Table};
 use crate::{
     Action, ActionSet, Change, Command, EntryFlags, Field, FlowModError, FlowRemoved, Instructions, Key,
-    LastEntry, Match, Operation, Owner, Path, PathId, RemovalReason, Resume, Summary,
+    Match, Operation, Owner, Path, PathId, Performer, Program, RemovalReason, Resume, Summary,
 };
 
 /// Tables of a pipeline.
@@ -447,12 +447,12 @@ impl Pipeline {
 
     /// Collects the operations of a path.
     fn build(&self, start: Option<PathId>, steps: Box<[Step]>) -> Path {
-        let mut operations = Vec::new();
+        let (mut operations, mut ends) = (Vec::new(), Vec::new());
         let start_resume = start.and_then(|start| self.path(start)?.resume());
         let mut set = start_resume.map_or_else(ActionSet::default, |resume| resume.set.clone());
         let (mut metadata, mut metadata_mask) =
             start_resume.map_or((0, 0), |resume| (resume.metadata, resume.metadata_mask));
-        let (mut resume, mut last) = (None, None);
+        let mut resume = None;
         for (at, step) in steps.iter().enumerate() {
             let Some(entry) = self.entries.get(step.entry) else {
                 // Dropped in a table without a table-miss entry (5.4): the action set is not performed.
@@ -461,6 +461,9 @@ impl Pipeline {
             let instructions = &entry.instructions;
             operations.extend(instructions.meter.map(Operation::Meter));
             operations.extend(instructions.apply.iter().copied().map(Operation::Action));
+            let is_table_miss = entry.priority == 0 && entry.matching == Match::any();
+            let performer = Performer { table: entry.table, cookie: entry.cookie, is_table_miss, metadata };
+            ends.push((operations.len(), performer));
             if instructions.clear {
                 set.clear();
             }
@@ -469,15 +472,14 @@ impl Pipeline {
                 metadata = metadata & !mask | value & mask;
                 metadata_mask |= mask;
             }
-            last = Some(LastEntry {
-                table: entry.table,
-                cookie: entry.cookie,
-                is_table_miss: entry.priority == 0 && entry.matching == Match::any(),
-                metadata,
-            });
             if at + 1 == steps.len() {
                 match instructions.goto {
-                    None => operations.extend(set.actions().map(Operation::Action)),
+                    None => {
+                        operations.extend(set.actions().map(Operation::Action));
+                        // What an earlier entry has written is no table miss.
+                        let is_table_miss = is_table_miss && !instructions.write.is_empty();
+                        ends.push((operations.len(), Performer { is_table_miss, metadata, ..performer }));
+                    }
                     Some(table) => {
                         resume =
                             Some(Resume { table, metadata, metadata_mask, set: std::mem::take(&mut set) });
@@ -485,7 +487,7 @@ impl Pipeline {
                 }
             }
         }
-        Path::new(start, steps, operations, resume, last)
+        Path::new(start, steps, Program::new(operations, ends), resume)
     }
 
     fn add(&mut self, change: &Change, table: u8, now: Duration) -> Result<(), FlowModError> {

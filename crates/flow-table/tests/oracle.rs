@@ -86,6 +86,11 @@ impl World {
             let decision = self.reference.decide(&packet.key, packet.length, self.now);
             let path = self.pipeline.path(*id).expect("a living path");
             assert_eq!(path.operations(), decision.operations, "{:?}", packet.key);
+            let ends = path.program().parts().scan(0, |end, (operations, performer)| {
+                *end += operations.len();
+                Some((*end, performer))
+            });
+            assert_eq!(ends.collect::<Vec<_>>(), decision.performers, "{:?}", packet.key);
             assert!(path.tables().eq(decision.steps.iter().map(|(table, _)| *table)));
             assert_eq!(path.is_miss(), decision.steps.last().unwrap().1.is_none());
             assert_eq!(path.resume().is_some(), decision.resume.is_some());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flow_table::{
     Action, ActionSet, Change, Command, EntryFlags, Field, FlowModError, FlowRemoved, Instructions, Key,
-    Match, Operation, Output, RemovalReason,
+    Match, Operation, Output, Performer, RemovalReason,
 };
 use random::Random;
 
@@ -150,6 +150,8 @@ struct Stored {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Decision {
     pub(crate) operations: Vec<Operation>,
+    /// Where the operations of each entry end.
+    pub(crate) performers: Vec<(usize, Performer)>,
     /// Tables, and the versions of the entries that matched there.
     pub(crate) steps: Vec<(u8, Option<(u64, u64)>)>,
     /// The table, metadata and action set after headers were revealed.
@@ -220,6 +222,15 @@ impl Reference {
                         | Action::SetField(Field::EthType | Field::IpProto, _)
                 );
             }
+            let (priority, matching) = (entry.change.priority, entry.change.matching);
+            let metadata = |fields: &Fields| fields.get(&Field::Metadata).copied().unwrap_or(0) as u64;
+            let mut performer = Performer {
+                table,
+                cookie: entry.change.cookie,
+                is_table_miss: priority == 0 && matching == Match::any(),
+                metadata: metadata(&fields),
+            };
+            decision.performers.push((decision.operations.len(), performer));
             if instructions.clear {
                 set = ActionSet::default();
             }
@@ -231,6 +242,9 @@ impl Reference {
             match instructions.goto {
                 None => {
                     decision.operations.extend(set.actions().map(Operation::Action));
+                    performer.is_table_miss &= !instructions.write.is_empty();
+                    performer.metadata = metadata(&fields);
+                    decision.performers.push((decision.operations.len(), performer));
                     return decision;
                 }
                 Some(next) if is_revealed => {

@@ -11,8 +11,8 @@ use super::learning::LearningBridge;
 use super::steering::{Steering, address};
 use crate::port::PortId;
 use flow_table::{
-    Action, Effects, FrameBuffer, GroupContext, Key, LastEntry, MeterVerdict, Operation, Output, OutputState,
-    PathId, Performed, TABLES, perform,
+    Action, Effects, FrameBuffer, GroupContext, Key, MeterVerdict, Operation, Output, OutputState, PathId,
+    Performed, Performer, TABLES, perform,
 };
 use reason::Reason;
 use std::time::Duration;
@@ -45,9 +45,10 @@ struct Outputs<'a> {
     outcome: &'a mut dyn Outcome,
     origin: Origin,
     now: u64,
-    last: Option<LastEntry>,
+    /// The entry whose operations these are.
+    performer: Option<Performer>,
     /// Groups to process the frame by, as it was at that moment.
-    groups: Vec<(u32, Vec<u8>, OutputState)>,
+    groups: Vec<(u32, Vec<u8>, OutputState, Option<Performer>)>,
     /// Whether anything became of the frame.
     has_outcome: bool,
 }
@@ -76,7 +77,7 @@ impl Effects for Outputs<'_> {
             Output::All => Target::All,
             Output::Normal => return self.bridge(frame),
             Output::Controller { max_length } => {
-                let is_miss = self.last.is_some_and(|last| last.is_table_miss);
+                let is_miss = self.performer.is_some_and(|performer| performer.is_table_miss);
                 if is_miss && self.controllers.is_standalone() {
                     return self.bridge(frame);
                 }
@@ -92,7 +93,7 @@ impl Effects for Outputs<'_> {
 
     fn group(&mut self, group: u32, frame: &[u8], state: OutputState) {
         if self.groups.len() < MAX_GROUPS_OF_FRAME {
-            self.groups.push((group, frame.to_vec(), state));
+            self.groups.push((group, frame.to_vec(), state, self.performer));
         }
     }
 }
@@ -159,10 +160,10 @@ impl Outputs<'_> {
         self.has_outcome = true;
         let packet = ControllerPacket {
             reason,
-            table: self.last.map_or(0, |last| last.table),
-            cookie: self.last.map_or(u64::MAX, |last| last.cookie),
+            table: self.performer.map_or(0, |performer| performer.table),
+            cookie: self.performer.map_or(u64::MAX, |performer| performer.cookie),
             in_port: self.origin.number,
-            metadata: self.last.map_or(0, |last| last.metadata),
+            metadata: self.performer.map_or(0, |performer| performer.metadata),
             tunnel: state.tunnel,
             max_length,
             frame: frame.to_vec(),
@@ -218,7 +219,8 @@ impl Steering {
             });
             let operations: Vec<Operation> = operations.collect();
             let key = Key::extract(buffer.frame(), &ingress).0;
-            let (_, done) = self.run(&operations, None, &key, &mut buffer, origin, now, outcome);
+            let parts = [(&operations[..], None)];
+            let (_, done) = self.run(parts, &key, &mut buffer, origin, now, outcome);
             if done != Performed::All {
                 return;
             }
@@ -249,9 +251,10 @@ impl Steering {
         // Each continuation is in a later table.
         for _ in 0..TABLES {
             let Some(path) = self.pipeline.path(id) else { return };
-            let (operations, last, is_miss) = (path.operations().to_vec(), path.last(), path.is_miss());
+            let (program, is_miss) = (path.program().clone(), path.is_miss());
             let resumes = path.resume().is_some();
-            let (has_outcome, done) = self.run(&operations, last, &key, buffer, origin, now, outcome);
+            let parts = program.parts().map(|(operations, performer)| (operations, Some(performer)));
+            let (has_outcome, done) = self.run(parts, &key, buffer, origin, now, outcome);
             had_outcome |= has_outcome;
             if !resumes || done != Performed::All {
                 if is_miss && !had_outcome && done == Performed::All {
@@ -284,15 +287,13 @@ impl Steering {
         outcome: &mut dyn Outcome,
     ) {
         let normal = [Operation::Action(Action::Output(Output::Normal))];
-        self.run(&normal, None, key, buffer, origin, now, outcome);
+        self.run([(&normal[..], None)], key, buffer, origin, now, outcome);
     }
 
     /// Performs operations. Returns whether anything became of the frame, and how they ended.
-    #[expect(clippy::too_many_arguments, reason = "all of them differ between the callers")]
-    fn run(
+    fn run<'o>(
         &mut self,
-        operations: &[Operation],
-        last: Option<LastEntry>,
+        parts: impl IntoIterator<Item = (&'o [Operation], Option<Performer>)>,
         key: &Key,
         buffer: &mut FrameBuffer,
         origin: Origin,
@@ -310,21 +311,31 @@ impl Steering {
             outcome,
             origin,
             now,
-            last,
+            performer: None,
             groups: Vec::new(),
             has_outcome: false,
         };
         let mut state = OutputState { tunnel: self.tunnels.of(origin.number), ..OutputState::default() };
-        let done = perform(operations, buffer, &mut state, &mut outputs);
+        let mut done = Performed::All;
+        for (operations, performer) in parts {
+            outputs.performer = performer;
+            done = perform(operations, buffer, &mut state, &mut outputs);
+            if done != Performed::All {
+                break;
+            }
+        }
+        let last = outputs.performer;
         let ports = outputs.ports;
         let is_up = |port: u32| {
             ports.get(port as usize).is_some_and(Option::is_some)
                 && !down.get(port as usize).copied().unwrap_or(false)
         };
         let context = GroupContext { flow_hash: key.flow_hash(GROUP_SEED), is_up: &is_up };
-        for (group, frame, state) in std::mem::take(&mut outputs.groups) {
+        for (group, frame, state, performer) in std::mem::take(&mut outputs.groups) {
+            outputs.performer = performer;
             groups.perform(group, &frame, state, context, &mut outputs);
         }
+        outputs.performer = last;
         match done {
             Performed::InvalidTtl => {
                 outputs.report_frame(PacketReason::InvalidTtl, None, buffer.frame(), state);
