@@ -37,7 +37,8 @@ pub struct Performer {
     pub metadata: u64,
 }
 
-/// The operations of a path, divided by the entries that they belong to. The action set belongs to the entry that was matched last.
+/// The operations of a path, divided by the entries that they belong to. The action set belongs to the entry that
+/// wrote its output.
 #[derive(Clone, Debug)]
 pub struct Program {
     operations: Arc<[Operation]>,
@@ -116,6 +117,8 @@ pub struct Resume {
     pub(crate) metadata: u64,
     pub(crate) metadata_mask: u64,
     pub(crate) set: ActionSet,
+    /// The entry that wrote the output of the set.
+    pub(crate) writer: Option<Performer>,
 }
 
 /// The counters and the validity of a path. One cache line, read for each packet.

@@ -452,7 +452,7 @@ impl Pipeline {
         let mut set = start_resume.map_or_else(ActionSet::default, |resume| resume.set.clone());
         let (mut metadata, mut metadata_mask) =
             start_resume.map_or((0, 0), |resume| (resume.metadata, resume.metadata_mask));
-        let mut resume = None;
+        let (mut resume, mut writer) = (None, start_resume.and_then(|resume| resume.writer));
         for (at, step) in steps.iter().enumerate() {
             let Some(entry) = self.entries.get(step.entry) else {
                 // Dropped in a table without a table-miss entry (5.4): the action set is not performed.
@@ -466,8 +466,12 @@ impl Pipeline {
             ends.push((operations.len(), performer));
             if instructions.clear {
                 set.clear();
+                writer = None;
             }
             instructions.write.iter().for_each(|action| set.write(*action));
+            if instructions.write.iter().any(|action| matches!(action, Action::Output(_) | Action::Group(_))) {
+                writer = Some(performer);
+            }
             if let Some((value, mask)) = instructions.metadata {
                 metadata = metadata & !mask | value & mask;
                 metadata_mask |= mask;
@@ -476,13 +480,12 @@ impl Pipeline {
                 match instructions.goto {
                     None => {
                         operations.extend(set.actions().map(Operation::Action));
-                        // What an earlier entry has written is no table miss.
-                        let is_table_miss = is_table_miss && !instructions.write.is_empty();
-                        ends.push((operations.len(), Performer { is_table_miss, metadata, ..performer }));
+                        let performer = writer.unwrap_or(performer);
+                        ends.push((operations.len(), Performer { metadata, ..performer }));
                     }
                     Some(table) => {
-                        resume =
-                            Some(Resume { table, metadata, metadata_mask, set: std::mem::take(&mut set) });
+                        let set = std::mem::take(&mut set);
+                        resume = Some(Resume { table, metadata, metadata_mask, set, writer });
                     }
                 }
             }

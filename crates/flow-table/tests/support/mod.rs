@@ -193,7 +193,7 @@ impl Reference {
         let all = Field::ALL.iter().filter_map(|field| Some((*field, key.get(*field)?)));
         let mut fields: Fields = all.collect();
         fields.extend(metadata.map(|metadata| (Field::Metadata, metadata)));
-        let mut decision = Decision::default();
+        let (mut decision, mut writer) = (Decision::default(), None);
         loop {
             let counters = self.tables.entry(table).or_default();
             counters.0 += 1;
@@ -224,7 +224,7 @@ impl Reference {
             }
             let (priority, matching) = (entry.change.priority, entry.change.matching);
             let metadata = |fields: &Fields| fields.get(&Field::Metadata).copied().unwrap_or(0) as u64;
-            let mut performer = Performer {
+            let performer = Performer {
                 table,
                 cookie: entry.change.cookie,
                 is_table_miss: priority == 0 && matching == Match::any(),
@@ -233,8 +233,12 @@ impl Reference {
             decision.performers.push((decision.operations.len(), performer));
             if instructions.clear {
                 set = ActionSet::default();
+                writer = None;
             }
             instructions.write.iter().for_each(|action| set.write(*action));
+            if instructions.write.iter().any(|action| matches!(action, Action::Output(_) | Action::Group(_))) {
+                writer = Some(performer);
+            }
             if let Some((value, mask)) = instructions.metadata {
                 let metadata = fields.entry(Field::Metadata).or_default();
                 *metadata = *metadata & !u128::from(mask) | u128::from(value & mask);
@@ -242,8 +246,7 @@ impl Reference {
             match instructions.goto {
                 None => {
                     decision.operations.extend(set.actions().map(Operation::Action));
-                    performer.is_table_miss &= !instructions.write.is_empty();
-                    performer.metadata = metadata(&fields);
+                    let performer = Performer { metadata: metadata(&fields), ..writer.unwrap_or(performer) };
                     decision.performers.push((decision.operations.len(), performer));
                     return decision;
                 }
