@@ -378,14 +378,20 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
 
 int clickbox_send_at(struct clickbox *box, struct clickbox_packet *packet, unsigned face, clickbox_answer answer)
 {
+    if ((face >= box->faces && !box->in) || packet->buffer >= box->buffer_count) {
+        clickbox_set_error("a packet was sent twice, or at a face that the service does not have");
+        return -1;
+    }
+    uint64_t offset = (uintptr_t)packet->data - (uintptr_t)buffer_start(box, packet->buffer);
+    if (offset > CLICKBOX_PACKET_SIZE || packet->length > CLICKBOX_PACKET_SIZE - offset) {
+        clickbox_set_error("a packet is too long, or was moved out of its buffer");
+        return -1;
+    }
     if (box->in) {
         int written = answer == CLICKBOX_DROP ? 0 : clickbox_write_capture(box, packet);
         give_spare(box, packet->buffer);
+        packet->buffer = NO_BUFFER;
         return written;
-    }
-    if (face >= box->faces || packet->length > CLICKBOX_PACKET_SIZE || packet->buffer >= box->buffer_count) {
-        clickbox_set_error("a packet was sent at a face that the service does not have, or is too long");
-        return -1;
     }
     struct ring *ring = &box->transmit[face];
     while (!has_room(box, ring, ring->position)) {
@@ -398,11 +404,6 @@ int clickbox_send_at(struct clickbox *box, struct clickbox_packet *packet, unsig
         store(ring, WRITER_SLEEPS, 0);
         if (box->gone)
             return -1;
-    }
-    uint64_t offset = (uint64_t)(packet->data - buffer_start(box, packet->buffer));
-    if (offset + packet->length > CLICKBOX_PACKET_SIZE) {
-        clickbox_set_error("a packet was moved out of its buffer");
-        return -1;
     }
     unsigned meta = answer == CLICKBOX_NOWHERE ? NO_SERVICE : answer & 0x7fffu;
     uint64_t *place = slot(box, ring, ring->position);

@@ -101,7 +101,8 @@ unsigned clickbox_faces(const struct clickbox *box);
 int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsigned most, int timeout_ms);
 
 /* Answers a packet, which the function then no longer has. In a service with two faces it leaves at the other one than it came
- * in. Returns -1 if the function is out of its service. Answers are sent by the next clickbox_receive or clickbox_flush. */
+ * in. Returns -1 if the function is out of its service. It also does if the packet is too long or was moved out of its buffer,
+ * and the function has it still. Answers are sent by the next clickbox_receive or clickbox_flush. */
 int clickbox_send(struct clickbox *box, struct clickbox_packet *packet, clickbox_answer answer);
 
 /* Like clickbox_send, at a face: 0 or 1. A packet at face 1 goes on in the forward direction of its chain, one at face 0 in
@@ -136,7 +137,7 @@ uint64_t clickbox_now(const struct clickbox *box);
 
 /* A function. All but `packet` may be NULL. */
 struct clickbox_function {
-    /* Decides what becomes of a packet. */
+    /* Decides what becomes of a packet. One that is then too long, or was moved out of its buffer, is dropped. */
     clickbox_answer (*packet)(struct clickbox *box, struct clickbox_packet *packet, void *state);
     /* After the function has joined, before the first packet. A return value other than 0 ends clickbox_run. */
     int (*start)(struct clickbox *box, void *state);

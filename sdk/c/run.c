@@ -43,8 +43,11 @@ int clickbox_run(struct clickbox *box, const struct clickbox_function *function)
             wait = box->now < next ? (int)((next - box->now) / 1000000 + 1) : 0;
         int count = clickbox_receive(box, packets, BATCH, wait);
         for (int number = 0; number < count; number++) {
+            struct clickbox_packet given = packets[number];
             clickbox_answer answer = function->packet(box, &packets[number], function->state);
-            clickbox_send(box, &packets[number], answer);
+            /* One that can't be sent goes back, or the function would run out of buffers. */
+            if (clickbox_send(box, &packets[number], answer) < 0 && packets[number].buffer == given.buffer && !box->gone)
+                clickbox_send(box, &given, CLICKBOX_DROP);
         }
         if (box->message_count > 0)
             deliver_messages(box, function);

@@ -470,7 +470,7 @@ fn the_library_reads_no_byte_that_is_not_there() {
     command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover", "-o"]).arg(&program);
     let sources = ["tests/library"].into_iter().chain(LIBRARY);
     succeed(command.args(sources.map(|name| format!("{SDK}/{name}.c"))));
-    succeed(&mut Command::new(program));
+    succeed(Command::new(program).current_dir(built()));
 }
 
 /// The load generator sends through another service, and gets all of its packets back.

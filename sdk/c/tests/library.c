@@ -1,4 +1,5 @@
-/* library.c: tests of what needs no service: headers, flows, and tables of flows. It prints nothing, and ends with 0. */
+/* library.c: tests of what needs no service: headers, flows, tables of flows, and wrong packets. It prints nothing, and ends
+ * with 0. */
 #include "../clickbox.h"
 
 #include <stdio.h>
@@ -122,8 +123,54 @@ static void check_answers(void)
     CHECK(clickbox_with_flow(7 << 3 | 1) == CLICKBOX_NOWHERE && clickbox_with_flow(CLICKBOX_NOWHERE) == CLICKBOX_NOWHERE);
 }
 
+static clickbox_answer spoil(struct clickbox *box, struct clickbox_packet *packet, void *state)
+{
+    switch ((*(unsigned *)state)++) {
+    case 0:
+        packet->length = 60000;
+        break;
+    case 1:
+        packet->data += CLICKBOX_PACKET_SIZE;
+        break;
+    case 2:
+        packet->data -= CLICKBOX_PACKET_SIZE;
+        break;
+    case 3:
+        packet->data = NULL;
+        break;
+    case 4:
+        /* The answer is for a packet that the function no longer has. */
+        CHECK(clickbox_send(box, packet, CLICKBOX_NEXT) == 0);
+        break;
+    }
+    return CLICKBOX_NEXT;
+}
+
+/* Packets that are too long or outside of their buffers are dropped, and what is sent twice leaves once. */
+static void check_wrong_packets(void)
+{
+    const char *read = "wrong.pcap", *written = "right.pcap";
+    uint32_t header[6] = {0xa1b2c3d4, 2 | 4 << 16, 0, 0, 65535, 1}, record[4] = {0, 0, 60, 60};
+    uint8_t bytes[128];
+    unsigned packets = 0;
+    make(bytes, 0, 1, 2, 1000, 53);
+    FILE *file = fopen(read, "wb");
+    CHECK(file && fwrite(header, sizeof header, 1, file) == 1);
+    for (unsigned number = 0; number < 6; number++)
+        CHECK(fwrite(record, sizeof record, 1, file) == 1 && fwrite(bytes, 60, 1, file) == 1);
+    CHECK(fclose(file) == 0);
+    struct clickbox *box = clickbox_offline(read, written);
+    struct clickbox_function function = {.packet = spoil, .state = &packets};
+    CHECK(box && clickbox_run(box, &function) == 0 && packets == 6);
+    clickbox_leave(box);
+    file = fopen(written, "rb");
+    CHECK(file && fseek(file, 0, SEEK_END) == 0 && ftell(file) == 24 + 2 * (16 + 60));
+    CHECK(fclose(file) == 0 && remove(read) == 0 && remove(written) == 0);
+}
+
 int main(void)
 {
+    check_wrong_packets();
     check_answers();
     check_headers();
     check_flows();
