@@ -469,7 +469,8 @@ impl Pipeline {
                 writer = None;
             }
             instructions.write.iter().for_each(|action| set.write(*action));
-            if instructions.write.iter().any(|action| matches!(action, Action::Output(_) | Action::Group(_))) {
+            let sends = |action: &Action| matches!(action, Action::Output(_) | Action::Group(_));
+            if instructions.write.iter().any(sends) {
                 writer = Some(performer);
             }
             if let Some((value, mask)) = instructions.metadata {
