@@ -72,9 +72,6 @@ impl<D: Datapath> Agent<D> {
         if self.sessions.len() >= self.limits.sessions {
             return None;
         }
-        // Ports that are there already are no news to this controller.
-        self.datapath.refresh();
-        self.report_events(now);
         let id = SessionId(self.next);
         self.next += 1;
         self.sessions.insert(id, Connection::new(now));
@@ -171,6 +168,12 @@ impl<D: Datapath> Agent<D> {
             }
             let Some((header, message)) = session.next_message() else { return has_performed };
             has_performed = true;
+            if session.state == SessionState::Greeting {
+                // Ports that are there already are no news to this controller.
+                self.datapath.refresh();
+                self.report_events(now);
+            }
+            let Some(session) = self.sessions.get_mut(&id) else { return has_performed };
             let mut context = AgentContext {
                 datapath: &mut self.datapath,
                 buffers: &mut self.buffers,
