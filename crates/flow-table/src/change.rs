@@ -124,6 +124,8 @@ pub enum RemovalReason {
     HardTimeout,
     /// A change deleted it.
     Delete,
+    /// A group that it used was deleted.
+    GroupDelete,
 }
 
 /// An entry that was removed, with its last counters.

@@ -2,7 +2,7 @@
 
 use flow_table::{
     Action, Band, BandType, Bucket, Change, Command, FlowModError, GroupType, Instructions, MeterDefinition,
-    Output,
+    Output, RemovalReason,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -709,7 +709,8 @@ fn changes_hold_in_all_shards_and_counters_are_sums() {
     bench.shards().change_entries(&change, 0).expect("an entry");
     bench.shards().remove_group(None, 0).expect("no group");
     let removed = bench.shards().take_removed(10);
-    assert_eq!(removed.iter().map(|one| one.packets).collect::<Vec<_>>(), [400]);
+    let found: Vec<_> = removed.iter().map(|one| (one.packets, one.reason)).collect();
+    assert_eq!(found, [(400, RemovalReason::GroupDelete)]);
     assert_eq!(bench.shards().take_removed(10), []);
     bench.shards().remove_meter(None, 0);
     assert_eq!(bench.send(0..50), [0, 0]);

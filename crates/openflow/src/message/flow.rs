@@ -155,6 +155,7 @@ impl From<RemovalReason> for FlowRemovedReason {
             RemovalReason::IdleTimeout => Self::IdleTimeout,
             RemovalReason::HardTimeout => Self::HardTimeout,
             RemovalReason::Delete => Self::Delete,
+            RemovalReason::GroupDelete => Self::GroupDelete,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::steering::Steering;
 use flow_table::{
     Action, Bucket, Change, Command, Entry, FlowModError, FlowRemoved, Group, GroupCounters, GroupError,
     GroupType, Instructions, Match, Meter, MeterCounters, MeterDefinition, MeterError, Meters, Pipeline,
-    TableCounters,
+    RemovalReason, TableCounters,
 };
 use std::time::Duration;
 
@@ -467,24 +467,26 @@ impl Steering {
 
     /// Returns the removed entries.
     fn remove_group(&mut self, number: Option<u32>, now: u64) -> Result<Vec<FlowRemoved>, ControlError> {
-        match number {
+        let mut removed = match number {
             Some(number) => {
                 self.controllers.groups.remove(number)?;
                 if let Some((_, bytes)) = self.controllers.group_records.remove(&number) {
                     self.controllers.bucket_bytes -= bytes;
                 }
-                Ok(self.remove_entries_where(now, |instructions| instructions.has_group(number)))
+                self.remove_entries_where(now, |instructions| instructions.has_group(number))
             }
             None => {
                 self.controllers.groups.clear();
                 self.controllers.group_records.clear();
                 self.controllers.bucket_bytes = 0;
-                Ok(self.remove_entries_where(now, |instructions| {
+                self.remove_entries_where(now, |instructions| {
                     let mut actions = instructions.apply.iter().chain(&instructions.write);
                     actions.any(|action| matches!(action, Action::Group(_)))
-                }))
+                })
             }
-        }
+        };
+        removed.iter_mut().for_each(|removed| removed.reason = RemovalReason::GroupDelete);
+        Ok(removed)
     }
 
     /// Returns the removed entries.
