@@ -89,8 +89,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     if folder.exists() {
         return Err(FunctionError::Exists(folder));
     }
+    let made = make(&name, &folder, arguments.language);
+    if made.is_err() {
+        // What is there of it would be in the way of the next attempt.
+        drop(fs::remove_dir_all(&folder));
+    }
+    let (main, class) = made?;
+    if arguments.json {
+        output::json(&json!({ "function": name.as_str(), "class": class, "folder": folder }));
+    } else {
+        let shown = folder.display();
+        output::text(&format!(
+            "{shown} is made: change {shown}/{main}, then run `clickbox function test {shown}` and `clickbox function build {shown}`\n"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the files of a project. Returns the file to change, and the class of a function in Rust.
+fn make(
+    name: &FunctionName,
+    folder: &Path,
+    language: Language,
+) -> Result<(String, Option<String>), FunctionError> {
     let (class, word) = (name.class(), name.word());
-    let files = match arguments.language {
+    let files = match language {
         Language::Rust => FILES,
         Language::Wasm => WASM_FILES,
         Language::C => ProgramLanguage::C.files(),
@@ -105,13 +128,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let program = |language: ProgramLanguage| {
         sources::unpack(&folder.join(SOURCES), |path| path.starts_with(language.library()))
     };
-    let (main, class) = match arguments.language {
+    Ok(match language {
         Language::Rust => {
-            add_sources(&folder, "Cargo.lock")?;
+            add_sources(folder, "Cargo.lock")?;
             ("src/lib.rs".to_string(), Some(class))
         }
         Language::Wasm => {
-            add_sources(&folder, "test/Cargo.lock")?;
+            add_sources(folder, "test/Cargo.lock")?;
             ("src/lib.rs".to_string(), None)
         }
         Language::C => {
@@ -122,16 +145,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
             program(ProgramLanguage::Python)?;
             (format!("{}.py", name.as_str()), None)
         }
-    };
-    if arguments.json {
-        output::json(&json!({ "function": name.as_str(), "class": class, "folder": folder }));
-    } else {
-        let shown = folder.display();
-        output::text(&format!(
-            "{shown} is made: change {shown}/{main}, then run `clickbox function test {shown}` and `clickbox function build {shown}`\n"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Adds what a project in Rust is built with. The test has its lock file at this place.
