@@ -558,8 +558,9 @@ fn a_project_in_c_passes_its_test() {
     // A program without its sources leaves no half of a project.
     let (alone, made) = (built().join("clickbox-alone"), built().join("half"));
     fs::hard_link(env!("CARGO_BIN_EXE_clickbox"), &alone).expect("a link");
-    let output = Command::new(&alone).args(["function", "new", "half", "--language", "c"]).arg(&made).output();
-    let output = output.expect("it ends");
+    let mut command = Command::new(&alone);
+    command.args(["function", "new", "half", "--language", "c"]).arg(&made);
+    let output = command.output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains(".sources") && !made.exists(), "{text}");
     fs::remove_file(&alone).expect("the link");
