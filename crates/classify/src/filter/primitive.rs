@@ -196,15 +196,12 @@ impl Primitive {
                 self.mask = self.value;
             }
             Kind::EcnCapable => {
-                let provided = match self.data {
-                    None => {
-                        (self.value, self.negated) = (0, true);
-                        0
-                    }
-                    Some(Kind::Integer) => self.number_mask(mask)?,
+                match self.data {
+                    None => (self.value, self.negated) = (0, true),
+                    Some(Kind::Integer) => {}
                     Some(_) => return Err(self.wrong("value missing")),
-                };
-                self.set_mask(3, provided, warnings)?;
+                }
+                self.set_mask(3, self.number_mask(mask)?, warnings)?;
                 self.kind = Some(TOS);
             }
             Kind::Congestion | Kind::Fragment | Kind::Unfragmented => {

@@ -30,6 +30,7 @@ use flow::{NO_ENTRY, Seed, Table};
 /// ## Differences
 ///
 /// In TRACEINFO, flows that end together are ordered by number. The file ends with `</trace>` even on standard output.
+/// A first fragment that arrives twice belongs to one flow; in Click, the second one starts another.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> f :: AggregateIPFlows;
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(5.0.0.5, 53, 10.0.0.1, 1000) -> f;

@@ -42,7 +42,8 @@ use super::update::Language;
 /// points; any other goes on to the next step. A large rule set shows the fields that it looks up.
 ///
 /// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads a byte of the transport header. `& MASK >
-/// VALUE` is exact for every mask; Click ignores it if only the lowest bit of the value is outside the mask.
+/// VALUE` is exact for every mask; Click ignores it if only the lowest bit of the value is outside the mask. A test of
+/// bytes behind the end of the packet fails; for `ip[POS]`, Click reads whatever follows the packet.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
 ///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)

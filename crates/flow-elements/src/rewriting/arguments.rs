@@ -6,7 +6,7 @@ use element::prelude::*;
 use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Settings, annotations};
 
-/// Converts a span, truncated to whole seconds as in Click, to milliseconds.
+/// Converts a span, rounded to whole seconds as in Click, to milliseconds.
 pub(super) fn seconds(span: Timestamp) -> u64 {
     u64::try_from((span + Timestamp::from_millis(500)).seconds()).unwrap_or(0).saturating_mul(1_000)
 }
@@ -39,7 +39,7 @@ impl FlowArguments {
             inputs: self.inputs,
             lifetimes,
             capacity: self.capacity.or(self.mapping_capacity).map(|Raw(text)| text),
-            interval: self.reap_time.unwrap_or(self.reap_interval),
+            interval: Timestamp::from_millis(seconds(self.reap_time.unwrap_or(self.reap_interval)) as i64),
             annotations: annotations(destination, self.reply_anno),
         }
     }

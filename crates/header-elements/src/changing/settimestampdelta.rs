@@ -1,6 +1,7 @@
 //! `SetTimestampDelta`: replaces timestamps by time differences.
 
 use element::arguments::Word;
+use element::number_format;
 use element::prelude::*;
 
 /// Replaces timestamps by time differences. Timestamps of zero stay unchanged.
@@ -40,7 +41,7 @@ pub struct SetTimestampDelta {
 impl Filter for SetTimestampDelta {
     type Args = SetTimestampDeltaArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("first", "First timestamp seen.", |delta| format!("{:.6}\n", delta.first)),
+        Handler::read("first", "First timestamp seen.", |delta| number_format::timestamp(delta.first) + "\n"),
         Handler::action("reset", "Forgets the first timestamp.", |delta, _, _| {
             delta.first = Timestamp::ZERO;
             Ok(())

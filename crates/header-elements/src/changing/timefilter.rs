@@ -1,6 +1,7 @@
 //! `TimeFilter`: passes packets within a time span.
 
 use element::arguments::HandlerCall;
+use element::number_format;
 use element::prelude::*;
 
 /// Passes packets whose timestamps lie within a time span. The span includes its start and excludes its end.
@@ -103,7 +104,7 @@ impl TimeFilter {
 
     /// Calls END_CALL and holds the packet until the call has returned.
     fn call_end(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
-        let time = format!("{:.6}", packet.timestamp());
+        let time = number_format::timestamp(packet.timestamp());
         self.end_pending = false;
         (self.held, self.since) = (Some(packet), cx.steady());
         cx.defer_write(&call.path, &call.value.replace("${t}", &time).replace("$t", &time));
@@ -163,7 +164,7 @@ fn at_most_one(
 impl Filter for TimeFilter {
     type Args = TimeFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("start", "Start of the span.", |filter| format!("{:.6}", filter.first.0)),
+        Handler::read("start", "Start of the span.", |filter| number_format::timestamp(filter.first.0)),
         Handler::setting("start", "Sets the start of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             if !filter.started {
@@ -172,14 +173,14 @@ impl Filter for TimeFilter {
             filter.first = (time, Base::Epoch);
             Ok(())
         }),
-        Handler::read("end", "End of the span.", |filter| format!("{:.6}", filter.last.0)),
+        Handler::read("end", "End of the span.", |filter| number_format::timestamp(filter.last.0)),
         Handler::setting("end", "Sets the end of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.set_end(filter.first.0.wrapping_add(time));
             Ok(())
         }),
         Handler::read("interval", "Length of the span.", |filter| {
-            format!("{:.6}", filter.last.0 - filter.first.0)
+            number_format::timestamp(filter.last.0 - filter.first.0)
         }),
         Handler::edit("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
             let time = span(cx, value)?;

@@ -1,7 +1,7 @@
 //! `IPMirror`: swaps the source and destination of IPv4 packets.
 
 use element::prelude::*;
-use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
+use packet::{Ip4View, Ip4ViewMut, UdpViewMut, protocol};
 
 /// Swaps source and destination address of IPv4 packets, and their TCP or UDP ports.
 ///
@@ -67,12 +67,13 @@ impl Filter for IPMirror {
             udp.set_source(destination);
             udp.set_destination(source);
         }
+        // A header that is cut off behind both numbers will do.
         if protocol == protocol::TCP
-            && let Some(mut tcp) = TcpViewMut::new(packet.transport_mut())
+            && let [_, _, _, _, numbers @ ..] = packet.transport_mut()
+            && let Some((sequence, rest)) = numbers.split_first_chunk_mut::<4>()
+            && let Some(acknowledgement) = rest.first_chunk_mut::<4>()
         {
-            let (sequence, acknowledgement) = (tcp.view().sequence(), tcp.view().acknowledgement());
-            tcp.set_sequence(acknowledgement);
-            tcp.set_acknowledgement(sequence);
+            core::mem::swap(sequence, acknowledgement);
         }
         Verdict::Pass(packet)
     }

@@ -19,7 +19,8 @@ use super::reassembly::{ByteRange, Reassembly};
 ///
 /// ## Differences
 ///
-/// Earlier fragments with offset 0 also wait for 30 seconds, and options of the first fragment never displace data.
+/// Fragments that arrive before the first one also wait for 30 seconds; Click takes them for old ones. Options of the
+/// first fragment never displace data.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)

@@ -16,7 +16,8 @@ use crate::ip::{Destination, HeaderTemplate};
 ///
 /// ## Differences
 ///
-/// A UDP checksum of zero is sent as 0xffff (RFC 768), since zero means no checksum.
+/// A UDP checksum of zero is sent as 0xffff (RFC 768), since zero means no checksum. Without CHECKSUM, Click may leave
+/// the checksum out.
 /// ```click
 /// InfiniteSource(LENGTH 12, LIMIT 3, STOP true)
 ///     -> u :: UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, domain)

@@ -25,8 +25,8 @@ use packet::annotation;
 ///
 /// ## Differences
 ///
-/// `ts_usec1` writes the microseconds in the correct order, and binary options are written once; Click has errors in
-/// both. VERBOSE does not name the host.
+/// `ts_usec1` has its microseconds, and binary `ntimestamp` its seconds and nanoseconds, in the correct order, and binary
+/// options are written once; Click has errors in all three. VERBOSE does not name the host.
 /// ```click
 /// InfiniteSource(DATA \<45 00 001C 0000 0000 40 11 0000 0A000001 0A000002 0007 0035 0008 0000>, LIMIT 3, STOP true)
 ///     -> MarkIPHeader -> dump :: ToIPSummaryDump(lines.txt, FIELDS ip_src ip_dst dport)

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use element::number_format;
 use element::text::{next_word, quote, unquote};
 use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupError};
 
@@ -172,7 +173,7 @@ impl Machine {
         }
         if target.element == Some(cx.element())
             && self.script_type == ScriptType::Proxy
-            && !is_listed(cx, &target)
+            && !is_listed(cx, &target.handler)
         {
             return self.request(cx, Request::Run, (&target.handler, &value), false);
         }
@@ -204,7 +205,7 @@ impl Machine {
             "step" => Request::Step,
             "goto" => Request::Goto,
             "run" => Request::Run,
-            _ if self.script_type == ScriptType::Proxy && !is_listed(cx, &target) => Request::Run,
+            _ if self.script_type == ScriptType::Proxy && !is_listed(cx, &target.handler) => Request::Run,
             _ => return Err(HandlerError::NoHandler(path)),
         };
         self.request(cx, request, (&target.handler, &value), true).map(drop)
@@ -249,7 +250,7 @@ impl Machine {
     ) -> Option<Result<String, HandlerError>> {
         Some(match name {
             "now" if !parameter.is_empty() => Err(HandlerError::NoParameter(format!("{}.{name}", cx.name()))),
-            "now" => Ok(format!("{:.6}", cx.now())),
+            "now" => Ok(number_format::timestamp(cx.now())),
             "random" => random(cx, parameter),
             "readable" | "writable" => {
                 let mut rest = parameter;
@@ -325,8 +326,9 @@ fn is_script(cx: &Context, target: &HandlerTarget) -> bool {
     class.is_some_and(|class| matches!(class, "Script" | "DriverManager"))
 }
 
-fn is_listed(cx: &Context, target: &HandlerTarget) -> bool {
-    cx.runtime().handlers(target.element).iter().any(|info| info.name == target.handler)
+/// Whether the script has a handler of this name, its own or a standard one.
+pub(super) fn is_listed(cx: &Context, name: &str) -> bool {
+    cx.runtime().handlers(Some(cx.element())).iter().any(|info| info.name == name)
 }
 
 /// Text in double quotes, even if it needs none.

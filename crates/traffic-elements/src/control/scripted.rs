@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use element::prelude::*;
 use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream, WriteEffect};
 
+use super::calls::is_listed;
 use super::machine::{Machine, Request, ScriptType};
 
 /// The arguments of a script element.
@@ -200,7 +201,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
             return self.machine.function(cx, name, value);
         }
         let writing = call == HandlerKind::Write;
-        (self.machine.script_type == ScriptType::Proxy)
+        (self.machine.script_type == ScriptType::Proxy && !is_listed(cx, name))
             .then(|| self.machine.request(cx, Request::Run, (name, value), writing))
     }
 }
