@@ -3,6 +3,10 @@
 use element::prelude::*;
 
 /// Passes packets of at most LENGTH bytes. Longer ones go to output 1, or are dropped as `too_long`.
+///
+/// ## Differences
+///
+/// EXTRA_LENGTH is one of FastClick.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> check :: CheckLength(59);
 /// check[0] -> short :: Counter -> Discard;
@@ -27,6 +31,9 @@ pub struct CheckLengthArgs {
     /// Maximum packet length in bytes.
     #[arg(position)]
     length: u32,
+    /// Add the extra length annotation, for example bytes that a dump cut off.
+    #[arg(default = "false")]
+    extra_length: bool,
 }
 
 pub struct CheckLength {
@@ -49,7 +56,8 @@ impl Filter for CheckLength {
 
     #[inline(always)]
     fn pass(&mut self, packet: &mut Packet) -> bool {
-        packet.len() <= self.args.length as usize
+        let extra = if self.args.extra_length { packet.extra_length() } else { 0 };
+        (packet.len() as u32).wrapping_add(extra) <= self.args.length
     }
 
     #[inline(always)]

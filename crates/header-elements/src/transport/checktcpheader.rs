@@ -9,6 +9,10 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
 ///
 /// The marked IPv4 header gives the length of the segment. Other packets go to output 1, or are dropped as `not_tcp`,
 /// `bad_length` or `bad_checksum`. The first bad packet is logged.
+///
+/// ## Differences
+///
+/// CHECKSUM is one of FastClick.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> bad :: CheckTCPHeader;
@@ -32,6 +36,9 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
     drops = "bad_length, bad_checksum, not_tcp"
 )]
 pub struct CheckTCPHeaderArgs {
+    /// Verify the checksum.
+    #[arg(default = "true")]
+    checksum: bool,
     #[arg(flatten)]
     faults: FaultArguments,
 }
@@ -39,7 +46,9 @@ pub struct CheckTCPHeaderArgs {
 pub type CheckTCPHeader = Checker<TcpCheck>;
 
 /// The check of TCP lengths and checksums.
-pub struct TcpCheck;
+pub struct TcpCheck {
+    checksum: bool,
+}
 
 impl Check for TcpCheck {
     type Args = CheckTCPHeaderArgs;
@@ -50,7 +59,7 @@ impl Check for TcpCheck {
     ];
 
     fn new(args: CheckTCPHeaderArgs, _: &Setup) -> Result<(Self, FaultArguments), SetupError> {
-        Ok((TcpCheck, args.faults))
+        Ok((TcpCheck { checksum: args.checksum }, args.faults))
     }
 
     #[inline]
@@ -64,7 +73,7 @@ impl Check for TcpCheck {
         let Some(tcp) = segment.filter(|tcp| (20..=length.into()).contains(&tcp.header_length())) else {
             return Some(1);
         };
-        (!tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
+        (self.checksum && !tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
     }
 
     fn subject(cx: &Context) -> String {

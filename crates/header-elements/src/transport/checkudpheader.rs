@@ -10,6 +10,10 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
 /// The UDP length must be at least that of the header, and at most that of the packet. Other packets go to output 1, or
 /// are dropped as `not_udp`, `bad_length` or `bad_checksum`. The first bad packet is logged. The IPv4 header must be
 /// marked.
+///
+/// ## Differences
+///
+/// CHECKSUM is one of FastClick.
 /// ```click
 /// InfiniteSource(LENGTH 4, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> good :: CheckUDPHeader
@@ -34,6 +38,9 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
     drops = "bad_length, bad_checksum, not_udp"
 )]
 pub struct CheckUDPHeaderArgs {
+    /// Verify the checksum.
+    #[arg(default = "true")]
+    checksum: bool,
     #[arg(flatten)]
     faults: FaultArguments,
 }
@@ -41,7 +48,9 @@ pub struct CheckUDPHeaderArgs {
 pub type CheckUDPHeader = Checker<UdpCheck>;
 
 /// The check of UDP lengths and checksums.
-pub struct UdpCheck;
+pub struct UdpCheck {
+    checksum: bool,
+}
 
 impl Check for UdpCheck {
     type Args = CheckUDPHeaderArgs;
@@ -52,7 +61,7 @@ impl Check for UdpCheck {
     ];
 
     fn new(args: CheckUDPHeaderArgs, _: &Setup) -> Result<(Self, FaultArguments), SetupError> {
-        Ok((UdpCheck, args.faults))
+        Ok((UdpCheck { checksum: args.checksum }, args.faults))
     }
 
     #[inline]
@@ -66,7 +75,7 @@ impl Check for UdpCheck {
         else {
             return Some(1);
         };
-        (!udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
+        (self.checksum && !udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
     }
 
     fn subject(_: &Context) -> String {
