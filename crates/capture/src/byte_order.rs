@@ -1,5 +1,7 @@
 //! Integers in the byte order of the machine that wrote a capture.
 
+use core::array;
+
 /// A byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
@@ -28,6 +30,18 @@ impl ByteOrder {
             ByteOrder::Little => u32::from_le_bytes(bytes),
             ByteOrder::Big => u32::from_be_bytes(bytes),
         })
+    }
+
+    /// Four 32-bit integers.
+    #[inline]
+    pub(crate) fn words(self, bytes: &[u8; 16]) -> [u32; 4] {
+        let words: [u32; 4] = array::from_fn(|at| {
+            u32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
+        });
+        match self {
+            ByteOrder::Little => words,
+            ByteOrder::Big => words.map(u32::swap_bytes),
+        }
     }
 
     /// The 64-bit integer at `offset`, if the bytes reach that far.

@@ -21,6 +21,8 @@ pub const MAX_HOP: u32 = CHILD - 2;
 
 /// The result of `lookup_batch` for an address that no route matches.
 pub const NO_HOP: u32 = u32::MAX;
+/// It follows from the value 0 without a branch.
+const _: () = assert!(NO_HOP == 0u32.wrapping_sub(1));
 
 /// Addresses that are looked up together, so that their cache misses overlap.
 const LOOKUP_GROUP: usize = 32;
@@ -354,18 +356,24 @@ impl Trie {
     /// The hop of the longest prefix of `address`.
     #[inline(always)]
     fn lookup<A: Address>(&self, address: A) -> Option<u32> {
-        let (best, node) = self.begin(address);
-        if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
+        self.value(address).checked_sub(1)
     }
 
-    /// The hop of an address, searching from a third-level node on; `best` is the result of the first two levels.
+    /// The hop of the longest prefix of `address` plus one; 0 if there is none.
+    #[inline(always)]
+    fn value<A: Address>(&self, address: A) -> u32 {
+        let (best, node) = self.begin(address);
+        if node == 0 { best } else { self.descend(address, best, node) }
+    }
+
+    /// The value of an address, searching from a third-level node on; `best` is the result of the first two levels.
     #[inline(never)]
-    fn descend<A: Address>(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
+    fn descend<A: Address>(&self, address: A, mut best: u32, mut node: u32) -> u32 {
         let mut level = 2;
         loop {
             let value = self.nodes.value(self.nodes.position(node, address.byte(level)));
             if value & CHILD == 0 {
-                return choose(value, best).checked_sub(1);
+                return choose(value, best);
             }
             node = value & !CHILD;
             best = choose(self.nodes.base(node), best);
@@ -376,7 +384,7 @@ impl Trie {
     fn lookup_batch<A: Address>(&self, addresses: &[A], hops: &mut [u32]) {
         if self.bytes() <= CACHED_BYTES {
             for (&address, hop) in addresses.iter().zip(hops) {
-                *hop = self.lookup(address).unwrap_or(NO_HOP);
+                *hop = self.value(address).wrapping_sub(1);
             }
         } else {
             self.lookup_overlapped(addresses, hops);

@@ -48,8 +48,11 @@ impl Sum {
     /// Adds whole 32-bit words. Faster than `bytes` where the compiler knows their number.
     #[inline]
     pub fn words32(self, words: &[[u8; 4]]) -> Sum {
-        // Memory can't hold enough words to overflow 64 bits.
-        self.add(words.iter().fold(0, |sum, word| sum + u64::from(u32::from_ne_bytes(*word))))
+        // A sum of 64-bit words is as good, and takes half as many additions.
+        let (pairs, rest) = words.as_flattened().as_chunks();
+        let sum = pairs.iter().fold(self, |sum, pair| sum.add(u64::from_ne_bytes(*pair)));
+        let (last, _) = rest.as_chunks();
+        last.iter().fold(sum, |sum, word| sum.add(u64::from(u32::from_ne_bytes(*word))))
     }
 
     /// Adds a 16-bit field.

@@ -84,6 +84,21 @@ impl Packet {
         unsafe { self.slot.as_ref() }
     }
 
+    /// The byte at `offset` of the buffer.
+    ///
+    /// # Safety
+    /// The offset is at most the buffer's capacity.
+    #[inline(always)]
+    unsafe fn byte(&self, offset: u32) -> *mut u8 {
+        let base = self.slot().base;
+        // SAFETY: every slot in use has a buffer, of which this byte is a part by the contract above. The compiler need not be
+        // prepared for a slice that is no place, as `Option<&mut [u8]>` says it.
+        unsafe {
+            core::hint::assert_unchecked(!base.is_null());
+            base.add(offset as usize)
+        }
+    }
+
     #[inline(always)]
     fn slot_mut(&mut self) -> &mut Slot {
         // SAFETY: as for `slot`, and the handle is borrowed uniquely; duplicates have headers of their own.
@@ -105,30 +120,28 @@ impl Packet {
     /// The data.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        let slot = self.slot();
-        // SAFETY: `start <= end <= capacity` of the buffer at `base`; else as for `bytes`.
-        unsafe {
-            core::slice::from_raw_parts(slot.base.add(slot.start as usize), (slot.end - slot.start) as usize)
-        }
+        let Slot { start, end, .. } = *self.slot();
+        // SAFETY: `start <= end <= capacity`; else as for `bytes`.
+        unsafe { core::slice::from_raw_parts(self.byte(start), (end - start) as usize) }
     }
 
     /// The initialised bytes from offset `from` of the buffer to the end of the data.
     #[inline]
     fn bytes(&self, from: u32) -> &[u8] {
-        let slot = self.slot();
-        let from = from.min(slot.end);
-        // SAFETY: `from <= end <= capacity` of the buffer at `base`, whose bytes are initialised (buffers start zeroed)
-        // and are written only by a handle that has no co-user.
-        unsafe { core::slice::from_raw_parts(slot.base.add(from as usize), (slot.end - from) as usize) }
+        let end = self.slot().end;
+        let from = from.min(end);
+        // SAFETY: `from <= end <= capacity` of the buffer, whose bytes are initialised (buffers start zeroed) and are written
+        // only by a handle that has no co-user.
+        unsafe { core::slice::from_raw_parts(self.byte(from), (end - from) as usize) }
     }
 
     #[inline]
     fn bytes_mut(&mut self, from: u32) -> &mut [u8] {
         self.make_unique();
-        let slot = self.slot_mut();
-        let from = from.min(slot.end);
+        let end = self.slot().end;
+        let from = from.min(end);
         // SAFETY: as for `bytes`; `make_unique` left this handle the only user of the buffer.
-        unsafe { core::slice::from_raw_parts_mut(slot.base.add(from as usize), (slot.end - from) as usize) }
+        unsafe { core::slice::from_raw_parts_mut(self.byte(from), (end - from) as usize) }
     }
 
     /// The data, mutable. Shared data is copied first.
@@ -325,6 +338,31 @@ impl Packet {
     /// would exceed the maximum size.
     #[inline]
     pub fn prepend(&mut self, count: usize) -> Option<&mut [u8]> {
+        self.make_room(count)?;
+        self.slot_mut().start -= count as u32;
+        // SAFETY: the bytes lie between the new start and the old one, which is not beyond `end`; `make_room` left this handle
+        // the only user of the buffer; else as for `bytes`.
+        Some(unsafe { core::slice::from_raw_parts_mut(self.byte(self.slot().start), count) })
+    }
+
+    /// Adds a link header at the front, and sets the offsets of the link header and of the network header behind it. The
+    /// transport header offset does not change. `None` if the packet would exceed the maximum size.
+    #[inline]
+    pub fn prepend_link_header<const LENGTH: usize>(&mut self, header: &[u8; LENGTH]) -> Option<()> {
+        self.make_room(LENGTH)?;
+        let slot = self.slot_mut();
+        let network = slot.start;
+        let start = network - LENGTH as u32;
+        (slot.start, slot.mac, slot.network) = (start, start, network);
+        // SAFETY: as in `prepend`.
+        unsafe { slot.base.add(start as usize).cast::<[u8; LENGTH]>().write(*header) };
+        Some(())
+    }
+
+    /// Makes this packet the only owner of its bytes, with at least `count` bytes of headroom. `None` if it would exceed the
+    /// maximum size.
+    #[inline]
+    fn make_room(&mut self, count: usize) -> Option<()> {
         if count > self.headroom() {
             self.check_growth(count)?;
             // Extra room, so that a stack of encapsulations moves the packet only once.
@@ -332,11 +370,7 @@ impl Packet {
         } else {
             self.make_unique();
         }
-        let slot = self.slot_mut();
-        slot.start -= count as u32;
-        // SAFETY: the bytes lie between the new start and the old one, which is not beyond `end`; `reserve` or
-        // `make_unique` left this handle the only user of the buffer; else as for `bytes`.
-        Some(unsafe { core::slice::from_raw_parts_mut(slot.base.add(slot.start as usize), count) })
+        Some(())
     }
 
     /// Moves the start of the data back by `count` bytes without writing; returns `false` if the headroom is smaller.
@@ -516,14 +550,11 @@ impl Packet {
         (slot.mac, slot.network) = (mac, network);
     }
 
-    /// Sets the link header offset to the start of the data and the network header offset `length` bytes after it. The
-    /// transport header offset does not change.
+    /// Sets the link header offset to the start of the data.
     #[inline]
-    pub fn set_link_header(&mut self, length: usize) {
-        let is_there = length <= self.len();
+    pub fn set_mac_to_start(&mut self) {
         let slot = self.slot_mut();
         slot.mac = slot.start;
-        slot.network = if is_there { slot.start + length as u32 } else { NONE };
     }
 
     /// Sets the network header offset, relative to the data, and the transport header offset `length` bytes after it.

@@ -113,8 +113,8 @@ impl PoolState {
             None => self.grow()?,
         };
         self.live.set(self.live.get() + 1);
-        // SAFETY: a slot on the free list has no user and its memory belongs to the pool.
-        unsafe { self.reset(slot.as_ptr()) };
+        // SAFETY: a slot on the free list has no user, its memory belongs to the pool, and all of these have this capacity.
+        unsafe { self.reset(slot.as_ptr(), CAPACITY as u32) };
         Some(slot)
     }
 
@@ -153,7 +153,7 @@ impl PoolState {
             };
             (*slot.as_ptr()).home = BufferHome::Heap;
             (*slot.as_ptr()).own_capacity = capacity as u32;
-            self.reset(slot.as_ptr());
+            self.reset(slot.as_ptr(), capacity as u32);
             slot
         };
         self.live.set(self.live.get() + 1);
@@ -194,17 +194,17 @@ impl PoolState {
         }
     }
 
-    /// Makes `slot` an empty packet with its own buffer.
+    /// Makes `slot` an empty packet with its own buffer, of `capacity` bytes.
     ///
     /// # Safety
-    /// `slot` is one of this pool's, or fresh from the heap for it, and is not in use.
+    /// `slot` is one of this pool's, or fresh from the heap for it, is not in use, and has that capacity.
     #[inline]
-    unsafe fn reset(&self, slot: *mut Slot) {
+    unsafe fn reset(&self, slot: *mut Slot, capacity: u32) {
         // SAFETY: by the contract above; the buffer starts right behind the header.
         unsafe {
             (*slot).base = slot.cast::<u8>().add(HEADER);
             (*slot).owner = slot;
-            (*slot).capacity = (*slot).own_capacity;
+            (*slot).capacity = capacity;
             (*slot).users = 1;
             (*slot).mac = NONE;
             (*slot).network = NONE;

@@ -53,18 +53,22 @@ impl Reader {
         self.link
     }
 
+    /// The captured and the original length in a record of an old version: before version 2.3 they stood the other way round,
+    /// and in 2.3 either way.
+    #[cold]
+    fn old_lengths(&self, first: u32, second: u32) -> (u32, u32) {
+        if self.minor < 3 || first > second { (second, first) } else { (first, second) }
+    }
+
     /// Reads the record at the front of the unread bytes.
     #[inline]
     pub(crate) fn step<'a>(&self, unread: &'a [u8]) -> Result<Step<'a>, CaptureError> {
-        let Some((header, rest)) = unread.split_at_checked(self.record_header) else {
+        let (Some(header), Some(rest)) = (unread.first_chunk(), unread.get(self.record_header..)) else {
             return Ok(Step::NeedMore);
         };
-        let field = |offset| self.order.u32(header, offset).unwrap_or(0);
-        let (seconds, fraction, mut captured, mut original) = (field(0), field(4), field(8), field(12));
-        // Before version 2.3 the two lengths stood the other way round, and in 2.3 either way.
-        if self.minor < 4 && (self.minor < 3 || captured > original) {
-            (captured, original) = (original, captured);
-        }
+        let [seconds, fraction, captured, original] = self.order.words(header);
+        let (captured, original) =
+            if self.minor < 4 { self.old_lengths(captured, original) } else { (captured, original) };
         if captured > MAX_CAPTURED {
             return Err(CaptureError::RecordLength);
         }

@@ -12,7 +12,7 @@ use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
 use super::arp::{Endpoint, FRAME_LENGTH, query};
 use super::arpcache::{ArpCache, QueueResult};
 use super::arptable::{Capacities, DEFAULTS, delete, insert, milliseconds, set_timer};
-use super::header::{LENGTH, ethernet, prepend};
+use super::header::{LENGTH, ethernet};
 use super::vlan::{annotation, set_annotation};
 
 /// Resolves next hops by ARP (RFC 826) and adds Ethernet headers to IP packets.
@@ -276,7 +276,7 @@ impl ARPQuerier {
         let ip = packet.destination_ip();
         let known = last.filter(|(address, _)| *address == ip).map(|(_, mac)| mac);
         let destination = known.unwrap_or(MacAddr::BROADCAST);
-        if prepend(&mut packet, &ethernet(destination, self.host.mac, EtherType::IP4)).is_none() {
+        if packet.prepend_link_header(&ethernet(destination, self.host.mac, EtherType::IP4)).is_none() {
             self.drops += 1;
             cx.drop(packet, Reason::TOO_LONG);
             return None;

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
-use super::header::{LENGTH, ethernet, prepend};
+use super::header::{LENGTH, ethernet};
 
 /// Adds an Ethernet header with a fixed type and fixed addresses.
 ///
@@ -87,12 +87,12 @@ impl Filter for EtherEncap {
 
     #[inline(always)]
     fn pass(&mut self, packet: &mut Packet) -> bool {
-        prepend(packet, &self.header).is_some()
+        packet.prepend_link_header(&self.header).is_some()
     }
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        match prepend(&mut packet, &self.header) {
+        match packet.prepend_link_header(&self.header) {
             Some(()) => Verdict::Pass(packet),
             None => Verdict::Drop(packet, Reason::TOO_LONG),
         }

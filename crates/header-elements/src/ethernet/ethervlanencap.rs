@@ -4,7 +4,7 @@ use element::arguments::Word;
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
-use super::header::{LENGTH, TAGGED_LENGTH, ethernet, prepend};
+use super::header::{LENGTH, TAGGED_LENGTH, ethernet};
 use super::vlan::{self, Tag, TagArguments};
 
 /// Adds an Ethernet header with an 802.1Q VLAN tag.
@@ -97,8 +97,8 @@ impl Filter for EtherVLANEncap {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let done = match self.tag.for_packet(&packet) {
-            None => prepend(&mut packet, &ethernet(self.destination, self.source, self.kind)),
-            Some(control) => prepend(&mut packet, &self.tagged(control)),
+            None => packet.prepend_link_header(&ethernet(self.destination, self.source, self.kind)),
+            Some(control) => packet.prepend_link_header(&self.tagged(control)),
         };
         match done {
             Some(()) => Verdict::Pass(packet),

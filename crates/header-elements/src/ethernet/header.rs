@@ -20,14 +20,6 @@ pub(super) fn ethernet(destination: MacAddr, source: MacAddr, kind: EtherType) -
     bytes
 }
 
-/// Prepends a header to a packet as its link header; `None` if the packet would exceed the maximum size.
-#[inline]
-pub(super) fn prepend<const LENGTH: usize>(packet: &mut Packet, header: &[u8; LENGTH]) -> Option<()> {
-    *packet.prepend(LENGTH)?.first_chunk_mut()? = *header;
-    packet.set_link_header(LENGTH);
-    Some(())
-}
-
 /// The Ethernet addresses at the start of a packet, destination first.
 #[inline]
 pub(super) fn addresses(bytes: &[u8]) -> Option<(MacAddr, MacAddr)> {

@@ -6,7 +6,7 @@ use core::net::Ipv6Addr;
 use element::prelude::*;
 use packet::{EtherType, Ip6Text, MacAddr};
 
-use super::header::{ethernet, prepend};
+use super::header::ethernet;
 use super::neighbour::{Endpoint, parse_advertisement, solicit};
 
 /// Resolves next hops by IPv6 neighbour discovery (RFC 4861) and adds Ethernet headers to IPv6 packets.
@@ -185,7 +185,7 @@ impl IP6NDSolicitor {
             if core::mem::take(&mut one.polling) {
                 self.send_solicitation(cx, ip);
             }
-            return match prepend(&mut packet, &ethernet(mac, host.mac, EtherType::IP6)) {
+            return match packet.prepend_link_header(&ethernet(mac, host.mac, EtherType::IP6)) {
                 Some(()) => cx.send(0, packet),
                 None => cx.drop(packet, Reason::TOO_LONG),
             };

@@ -93,7 +93,7 @@ impl HeaderCheck {
     /// `check` must decide.
     #[inline(always)]
     pub(crate) fn pass(&self, packet: &mut Packet, offset: usize) -> bool {
-        let bytes = packet.data().get(offset..).unwrap_or(&[]);
+        let Some(bytes) = packet.data().get(offset..) else { return false };
         let Some((destination, length)) = View::check_plain(bytes, self.checksum) else { return false };
         let passes = self.bad_sources.is_empty() && packet.set_network_within(offset, 20, length);
         if passes {

@@ -254,9 +254,11 @@ impl ViewMut<'_> {
     #[inline]
     pub fn decrement_ttl(&mut self) {
         let Some(ttl) = self.fixed[8].checked_sub(1) else { return };
-        // Equals `checksum::update` for a decrement of a word's upper byte.
-        let sum = self.view().checksum();
-        self.set_checksum(sum.wrapping_add(if sum >= 0xfeff { 0x101 } else { 0x100 }));
+        // Equals `checksum::update` for a decrement of a word's upper byte. One's complement sums don't depend on the byte
+        // order (RFC 1071, 2.B), so the upper byte is taken as the lower one: then nothing is swapped.
+        let sum = u16::from_le_bytes([self.fixed[10], self.fixed[11]]);
+        let sum = sum.wrapping_add(if sum >= 0xfffe { 2 } else { 1 });
+        [self.fixed[10], self.fixed[11]] = sum.to_le_bytes();
         self.fixed[8] = ttl;
     }
 

@@ -496,7 +496,7 @@ impl FromDump {
 fn set_annotations(packet: &mut Packet, record: &Record<'_>) {
     packet.set_timestamp(Timestamp::from_nanos(record.time_ns));
     packet.set_extra_length(record.original_length - record.bytes.len() as u32);
-    packet.set_mac(0);
+    packet.set_mac_to_start();
 }
 
 /// Marks the IP header of a packet. A packet without one goes to output 1.
