@@ -240,7 +240,11 @@ mod tests {
         for length in (0..200).chain(1400..1520).chain([2000]) {
             assert_eq!(internet(&bytes[..length]), plain(&bytes[..length]), "{length}");
         }
-        assert_eq!(Sum::ZERO.words32(bytes.as_chunks().0).finish(), plain(&bytes));
+        for length in [0, 4, 8, 20, 2000] {
+            let bytes = &bytes[..length];
+            assert_eq!(Sum::ZERO.words32(bytes.as_chunks().0).finish(), plain(bytes), "{length}");
+        }
+        assert_eq!(Sum::ZERO.words32(&[[0xff; 4]; 5]).finish(), 0);
         assert_eq!(internet(&[]), 0xffff);
         assert_eq!(internet(&[0xff; 1000]), 0);
         assert_eq!(Sum(u64::MAX).finish(), 0);

@@ -104,6 +104,38 @@ fn packets_hold_what_was_written() {
 }
 
 #[test]
+fn packets_of_every_length_are_copies() {
+    let pool = Pool::new(1);
+    let bytes: Vec<u8> = (0..200).collect();
+    for length in 0..=bytes.len() {
+        // The slot still holds what was written before.
+        let mut packet = pool.packet(&[0xee; 200]).unwrap();
+        packet.append(1).unwrap();
+        drop(packet);
+        let mut packet = pool.packet(&bytes[..length]).unwrap();
+        assert_eq!(packet.data(), &bytes[..length]);
+        assert_eq!(packet.append(1).map(|added| added.to_vec()), Some(vec![0]));
+    }
+    assert_eq!((pool.live(), pool.failed_allocations()), (0, 0));
+}
+
+#[test]
+fn a_link_header_is_written_and_marked() {
+    let pool = Pool::new(4);
+    let mut packet = pool.packet(b"payload").unwrap();
+    let shared = packet.duplicate().unwrap();
+    // There is headroom for some of them.
+    for count in 1..10 {
+        packet.prepend_link_header(b"fourteen bytes").unwrap();
+        assert_eq!((packet.mac_offset(), packet.network_offset()), (Some(0), Some(14)));
+        assert_eq!(packet.data(), [&b"fourteen bytes".repeat(count)[..], b"payload"].concat());
+    }
+    assert_eq!((shared.data(), shared.mac_offset()), (&b"payload"[..], None));
+    drop((packet, shared));
+    assert_eq!((pool.live(), pool.packets()), (0, 0));
+}
+
+#[test]
 fn an_exhausted_pool_refuses_and_recovers() {
     let pool = Pool::new(3);
     let held: Vec<_> = (0..3).map(|_| pool.allocate(60).unwrap()).collect();

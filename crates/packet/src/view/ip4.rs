@@ -407,6 +407,24 @@ mod tests {
     }
 
     #[test]
+    fn a_smaller_time_to_live_updates_every_checksum() {
+        let mut bytes = packet();
+        for sum in 0..=u16::MAX {
+            let mut view = ViewMut::new(&mut bytes).unwrap();
+            view.set_checksum(sum);
+            view.set_ttl(2);
+            let protocol = u16::from(view.view().protocol());
+            let (old, new) = (0x200 | protocol, 0x100 | protocol);
+            view.decrement_ttl();
+            assert_eq!(
+                (view.view().ttl(), view.view().checksum()),
+                (1, crate::checksum::update(sum, old, new)),
+                "{sum:#x}"
+            );
+        }
+    }
+
+    #[test]
     fn no_bytes_make_it_panic() {
         for first in 0..=255 {
             for length in 20..80 {
