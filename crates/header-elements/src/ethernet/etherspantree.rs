@@ -20,6 +20,8 @@ use super::spanningtree::{Bridge, PortState, SECOND};
 /// The bridge with the least priority is the root, and of several the one with the least address. Messages of later
 /// versions of the protocol are dropped as `other_protocol`; switches with such a version also understand this one.
 ///
+/// Tried with bridges of the Linux kernel (`stp_state 1`): either side as the root, two links between them and a ring of three.
+///
 /// ## Differences
 /// - There may be at most 255 ports, the most that the protocol can number.
 /// - The keywords and the handlers do not exist in Click. Click's priority is 57005, and its path cost 1.
