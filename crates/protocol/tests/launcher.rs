@@ -183,6 +183,10 @@ fn all_messages_arrive_as_they_were_sent() {
     }
     let shortfall = Shortfall { step: Step::OpenTap, errno: 16 };
     assert!(shortfall.to_string().starts_with("can't open the tap device: Device or resource busy"));
+    let connecting = |errno| Shortfall { step: Step::ConnectSocket, errno }.to_string();
+    assert!(connecting(11).ends_with("its server does not accept the connection, or does not answer"));
+    assert!(connecting(71).ends_with("its server speaks another protocol"));
+    assert!(connecting(111).starts_with("can't connect to the socket: Connection refused"));
     let refusals = [
         Refusal::Hello(HelloError::Version { ours: 1, theirs: 9 }),
         Refusal::NoFabric(3),

@@ -131,6 +131,9 @@ impl Error for Refusal {}
 
 /// The error number for a device whose frames are too long (EMSGSIZE).
 const TOO_LONG: i32 = 90;
+/// The error numbers for a server that does not answer yet (EAGAIN), and for one that says something else (EPROTO).
+const NOT_YET: i32 = 11;
+const OTHER_PROTOCOL: i32 = 71;
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,6 +142,12 @@ impl fmt::Display for Shortfall {
                 "can't use an interface with this MTU, which must be at most 2,034, as frames in switches have up to 2,048 bytes: \
                  ip link set DEVICE mtu 1500",
             ),
+            (Step::ConnectSocket, NOT_YET) => {
+                write!(f, "can't {}: its server does not accept the connection, or does not answer", self.step)
+            }
+            (Step::ConnectSocket, OTHER_PROTOCOL) => {
+                write!(f, "can't {}: its server speaks another protocol", self.step)
+            }
             // The step says all.
             (Step::FitXdpBuffers | Step::UseQueues, _) => write!(f, "can't {}", self.step),
             _ => write!(f, "can't {}: {}", self.step, self.error()),
