@@ -71,11 +71,10 @@ impl PacketGenerator for RandomBytes {
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch) {
         for _ in 0..count {
             let Some(mut packet) = cx.allocate(HEADROOM, self.length) else { continue };
-            for chunk in packet.data_mut().chunks_mut(4) {
-                let random = cx.random().to_ne_bytes();
-                for (byte, random) in chunk.iter_mut().zip(random) {
-                    *byte = random;
-                }
+            let (words, rest) = packet.data_mut().as_chunks_mut();
+            words.iter_mut().for_each(|word| *word = cx.random().to_ne_bytes());
+            if !rest.is_empty() {
+                rest.iter_mut().zip(cx.random().to_ne_bytes()).for_each(|(byte, random)| *byte = random);
             }
             if stamp {
                 packet.set_timestamp(cx.now());
