@@ -98,12 +98,14 @@ fn find(name: &str) -> Option<&'static Binding> {
     BINDINGS.get()?.iter().rev().find(|binding| binding.name == name)
 }
 
-/// The addresses that a name of a configuration stands for: those of the interface of this name, if it is bound to none. A
-/// number is a number wherever an address may be left out, such as the output of a route.
+/// The addresses that a name of a configuration stands for: those of the interface of this name, if it is bound to none, and
+/// only its IPv4 address, if it is bound to captures. A number is a number wherever an address may be left out, such as the
+/// output of a route.
 pub(super) fn addresses(name: &str) -> Option<Interface> {
     match find(name).filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit())) {
         Some(Binding { driver: Driver::Pcap, .. }) => {
-            Some(Interface { ip: None, link: Some(captures::address(name)) })
+            let ip = host::interface(name).and_then(|interface| interface.ip);
+            Some(Interface { ip, link: Some(captures::address(name)) })
         }
         Some(Binding { interface, .. }) => host::interface(interface),
         None => host::interface(name),
