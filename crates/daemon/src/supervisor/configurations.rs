@@ -2,7 +2,7 @@
 
 use super::boxes::refuse_instance;
 use super::claims::Claim;
-use super::lifecycle::{in_source, lock_for_change, version, with_source};
+use super::lifecycle::{configuration_of, in_source, lock_for_change, with_source};
 use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -13,7 +13,7 @@ use api::{
     BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, Diagnostic, EventKind, File, Install,
     RecordedWrite, Time, with_causes,
 };
-use protocol::fabric::{Configuration, orders};
+use protocol::fabric::orders;
 use std::sync::Arc;
 
 impl Supervisor {
@@ -123,14 +123,7 @@ impl Supervisor {
         files: &[File],
         writes: Option<Vec<RecordedWrite>>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
-        let configuration = Configuration {
-            name: stored.name.clone(),
-            version: version(stored),
-            text: stored.text.clone(),
-            files: files.to_vec(),
-            destinations: managed.destinations(),
-            parameters: managed.parameters(),
-        };
+        let configuration = configuration_of(managed, stored, files);
         let name = managed.name.clone();
         let source = stored.source.as_deref();
         match self.0.fabrics.ask(orders::Install { name, configuration, writes }) {

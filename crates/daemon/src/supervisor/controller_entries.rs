@@ -135,7 +135,7 @@ fn counters_by_number(replies: Vec<MultipartReply>) -> BTreeMap<u32, Counters> {
     replies.into_iter().flat_map(of_reply).collect()
 }
 
-/// Adds what a message of the fabric reports. What has no counters was removed meanwhile.
+/// Adds what a message of the fabric reports. A group or meter without counters was removed meanwhile.
 fn add(
     page: &mut ControllerEntries,
     reply: MultipartReply,
