@@ -362,7 +362,11 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
         uint64_t elapsed = box->now - begin;
         if (timeout_ms >= 0 && elapsed >= (uint64_t)timeout_ms * 1000000ull)
             return 0;
-        if (elapsed < box->spin_us * 1000ull || clickbox_watch_on(&box->watch))
+        if (elapsed < box->spin_us * 1000ull) {
+            clickbox_watch_pause();
+            continue;
+        }
+        if (clickbox_watch_on(&box->watch))
             continue;
         /* Counters are published while the function is idle, too. */
         uint64_t rest = timeout_ms < 0 ? 500 : (uint64_t)timeout_ms - elapsed / 1000000;

@@ -94,6 +94,7 @@ uint64_t clickbox_clock(void);
 void clickbox_watch_found(struct watch *watch, unsigned packets);
 int clickbox_watch_on(struct watch *watch);
 void clickbox_watch_slept(struct watch *watch, uint64_t now);
+void clickbox_watch_pause(void);
 
 /* capture.c */
 int clickbox_read_capture(struct clickbox *box, struct clickbox_packet *packets, unsigned most);

@@ -68,3 +68,11 @@ void clickbox_watch_slept(struct watch *watch, uint64_t now)
     watch->packets = 0;
     watch->counted_since = now;
 }
+
+/* Tells the processor that a loop waits. */
+void clickbox_watch_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}

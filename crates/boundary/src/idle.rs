@@ -92,8 +92,8 @@ impl IdleBackoff {
         should
     }
 
-    /// Returns whether a box that should sleep should let others run first, and look for work again. If it
-    /// lets them, [`has_yielded`](Self::has_yielded) follows.
+    /// Returns whether a box that should sleep should let others run first, and look for work again. If it lets them,
+    /// [`has_yielded`](Self::has_yielded) follows.
     pub fn should_yield(&mut self, now: u64) -> bool {
         let should = match self.idle_since {
             Some(since) => now.wrapping_sub(since) < self.watch,

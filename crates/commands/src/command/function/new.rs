@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let made = make(&name, &folder, arguments.language);
     if made.is_err() {
         // What is there of it would be in the way of the next attempt.
-        drop(fs::remove_dir_all(&folder));
+        let _ = fs::remove_dir_all(&folder);
     }
     let (main, class) = made?;
     if arguments.json {
