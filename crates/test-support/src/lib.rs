@@ -48,6 +48,8 @@ pub enum Capability {
     Python,
     /// The Rust target wasm32-unknown-unknown, for functions in WebAssembly.
     Wasm,
+    /// `ping`, which shows who answered that a packet is too long.
+    Ping,
 }
 
 impl Capability {
@@ -63,6 +65,7 @@ impl Capability {
         Self::Containers,
         Self::Python,
         Self::Wasm,
+        Self::Ping,
     ];
 
     /// Its name in `CLICKBOX_REQUIRE`.
@@ -78,6 +81,7 @@ impl Capability {
             Self::Containers => "containers",
             Self::Python => "python",
             Self::Wasm => "wasm",
+            Self::Ping => "ping",
         }
     }
 
@@ -94,10 +98,8 @@ impl Capability {
                 Ok(count) if count.get() > 1 => Ok(()),
                 _ => Err("there is only one CPU".to_string()),
             },
-            Self::Python => match Command::new("python3").arg("--version").output() {
-                Ok(_) => Ok(()),
-                Err(error) => Err(format!("python3: {error}")),
-            },
+            Self::Python => runs("python3", "--version"),
+            Self::Ping => runs("ping", "-V"),
             Self::Wasm => wasm_target(),
             Self::Nested | Self::Openapi | Self::HugePages | Self::Systemd | Self::Containers => Ok(()),
         }
@@ -108,6 +110,12 @@ impl Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Checks that a program is installed.
+fn runs(program: &str, argument: &str) -> Result<(), String> {
+    let output = Command::new(program).arg(argument).output();
+    output.map(|_| ()).map_err(|error| format!("{program}: {error}"))
 }
 
 /// Looks for the standard library of the target.
