@@ -80,7 +80,8 @@ impl Decoder {
     }
 
     /// Passes at most `most` of the next records to `each`, as long as the buffer holds them; returns their number. If there are
-    /// fewer, [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link types.
+    /// fewer, [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link types, and in
+    /// unusual forms of pcap.
     #[inline]
     pub fn records(&mut self, most: usize, each: impl FnMut(Record<'_>)) -> usize {
         let mut unread = self.buffer.get(self.start..self.end).unwrap_or_default();

@@ -89,7 +89,7 @@ impl Parser {
 
     /// Passes at most `most` of the next records to `each`, as long as they are complete; returns their number. Advances `unread`
     /// over what was consumed. If there are fewer records, [`record`](Self::record) says why. There are none in pcapng, whose
-    /// records may differ in their link types.
+    /// records may differ in their link types, and in unusual forms of pcap.
     #[inline]
     pub fn records<'a>(
         &mut self,
@@ -98,17 +98,17 @@ impl Parser {
         mut each: impl FnMut(Record<'a>),
     ) -> usize {
         let Format::Pcap(reader) = &self.format else { return 0 };
-        if self.skip > 0 {
+        if self.skip > 0 || !reader.is_usual() {
             return 0;
         }
         // Nothing but the position changes from one record to the next.
         let (mut rest, mut last, mut count) = (*unread, 0, 0);
         while count < most
-            && let Ok(Step::Record(record, length)) = reader.step(rest)
+            && let Some((record, after)) = reader.usual_record(rest)
         {
-            rest = rest.get(length..).unwrap_or(&[]);
+            (last, count) = ((rest.len() - after.len()) as u64, count + 1);
+            rest = after;
             each(record);
-            (last, count) = (length as u64, count + 1);
         }
         self.position += (unread.len() - rest.len()) as u64;
         if count > 0 {

@@ -47,7 +47,7 @@ impl PoolState {
 
     /// Ensures that `count` slots are free, as far as the limit allows.
     #[inline]
-    fn provide(&self, count: usize) {
+    pub(crate) fn provide(&self, count: usize) {
         // SAFETY: the list is used by this thread only, one borrow at a time.
         while unsafe { (*self.free.get()).len() } < count {
             let Some(slot) = self.grow() else { return };

@@ -1,44 +1,40 @@
-//! A cache line held in registers, to be written many times.
+//! A cache line, or half of one, held in registers.
 
 /// Bytes in a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
+/// Bytes in half a cache line.
+pub(crate) const HALF_LINE: usize = CACHE_LINE / 2;
+
+/// 64 bytes, to be written many times.
+pub(crate) type CacheLine = Registers<4>;
+/// 32 bytes.
+pub(crate) type HalfLine = Registers<2>;
 
 #[cfg(target_arch = "x86_64")]
 mod registers {
     use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
 
-    /// Four vector registers. The explicit type keeps the compiler from reloading them for every copy.
+    /// Vector registers. The explicit type keeps the compiler from reloading them for every copy, and from writing them to the
+    /// stack.
     #[derive(Clone, Copy)]
-    pub(crate) struct CacheLine([__m128i; 4]);
+    pub(crate) struct Registers<const COUNT: usize>([__m128i; COUNT]);
 
-    impl CacheLine {
+    impl<const COUNT: usize> Registers<COUNT> {
         /// # Safety
-        /// There are 64 initialised bytes at `from`.
+        /// There are `16 * COUNT` initialised bytes at `from`.
         #[inline(always)]
-        pub(crate) unsafe fn read(from: *const u8) -> CacheLine {
-            let from = from.cast::<__m128i>();
+        pub(crate) unsafe fn read(from: *const u8) -> Self {
             // SAFETY: by the contract above; the loads need no alignment.
-            unsafe {
-                CacheLine([
-                    _mm_loadu_si128(from),
-                    _mm_loadu_si128(from.add(1)),
-                    _mm_loadu_si128(from.add(2)),
-                    _mm_loadu_si128(from.add(3)),
-                ])
-            }
+            Self(core::array::from_fn(|at| unsafe { _mm_loadu_si128(from.cast::<__m128i>().add(at)) }))
         }
 
         /// # Safety
-        /// 64 bytes may be written at `to`.
+        /// `16 * COUNT` bytes may be written at `to`.
         #[inline(always)]
         pub(crate) unsafe fn write(&self, to: *mut u8) {
-            let to = to.cast::<__m128i>();
-            // SAFETY: by the contract above; the stores need no alignment.
-            unsafe {
-                _mm_storeu_si128(to, self.0[0]);
-                _mm_storeu_si128(to.add(1), self.0[1]);
-                _mm_storeu_si128(to.add(2), self.0[2]);
-                _mm_storeu_si128(to.add(3), self.0[3]);
+            for (at, register) in self.0.iter().enumerate() {
+                // SAFETY: by the contract above; the stores need no alignment.
+                unsafe { _mm_storeu_si128(to.cast::<__m128i>().add(at), *register) };
             }
         }
     }
@@ -46,32 +42,30 @@ mod registers {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod registers {
-    use super::CACHE_LINE;
-
     /// The bytes.
     #[derive(Clone, Copy)]
-    pub(crate) struct CacheLine([u8; CACHE_LINE]);
+    pub(crate) struct Registers<const COUNT: usize>([[u8; 16]; COUNT]);
 
-    impl CacheLine {
+    impl<const COUNT: usize> Registers<COUNT> {
         /// # Safety
-        /// There are 64 initialised bytes at `from`.
+        /// There are `16 * COUNT` initialised bytes at `from`.
         #[inline(always)]
-        pub(crate) unsafe fn read(from: *const u8) -> CacheLine {
+        pub(crate) unsafe fn read(from: *const u8) -> Self {
             // SAFETY: by the contract above.
-            CacheLine(unsafe { from.cast::<[u8; CACHE_LINE]>().read_unaligned() })
+            Self(unsafe { from.cast::<[[u8; 16]; COUNT]>().read_unaligned() })
         }
 
         /// # Safety
-        /// 64 bytes may be written at `to`.
+        /// `16 * COUNT` bytes may be written at `to`.
         #[inline(always)]
         pub(crate) unsafe fn write(&self, to: *mut u8) {
             // SAFETY: by the contract above.
-            unsafe { to.cast::<[u8; CACHE_LINE]>().write_unaligned(self.0) }
+            unsafe { to.cast::<[[u8; 16]; COUNT]>().write_unaligned(self.0) }
         }
     }
 }
 
-pub(crate) use registers::CacheLine;
+use registers::Registers;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::cache_line::CACHE_LINE;
+use crate::cache_line::{CACHE_LINE, HALF_LINE, HalfLine};
 use crate::packet::Packet;
 use crate::slot::{BufferHome, MAX_CAPACITY, PoolState};
 
@@ -23,7 +23,7 @@ impl Pool {
         Pool { shared: PoolState::new(limit) }
     }
 
-    fn shared(&self) -> &PoolState {
+    pub(crate) fn shared(&self) -> &PoolState {
         // SAFETY: the state lives while a handle does: `handles` counts this one.
         unsafe { self.shared.as_ref() }
     }
@@ -123,15 +123,14 @@ impl Pool {
 /// # Safety
 /// As for [`core::ptr::copy_nonoverlapping`].
 #[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    type Half = [u8; CACHE_LINE / 2];
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: by the contract above; both halves lie within the bytes if there are as many as one has.
     unsafe {
-        if (size_of::<Half>()..=CACHE_LINE).contains(&length) {
-            let last = length - size_of::<Half>();
-            let halves = (from.cast::<Half>().read(), from.add(last).cast::<Half>().read());
-            to.cast::<Half>().write(halves.0);
-            to.add(last).cast::<Half>().write(halves.1);
+        if (HALF_LINE..=CACHE_LINE).contains(&length) {
+            let last = length - HALF_LINE;
+            let halves = (HalfLine::read(from), HalfLine::read(from.add(last)));
+            halves.0.write(to);
+            halves.1.write(to.add(last));
         } else {
             core::ptr::copy_nonoverlapping(from, to, length);
         }

@@ -194,12 +194,19 @@ impl PoolState {
         }
     }
 
+    /// Number of slots that are free, or that the limit allows to add.
+    #[inline]
+    pub(crate) fn available(&self) -> usize {
+        // SAFETY: the list is used by this thread only, one borrow at a time.
+        unsafe { (*self.free.get()).len() + self.limit.saturating_sub(self.slots.get()) }
+    }
+
     /// Makes `slot` an empty packet with its own buffer, of `capacity` bytes.
     ///
     /// # Safety
     /// `slot` is one of this pool's, or fresh from the heap for it, is not in use, and has that capacity.
     #[inline]
-    unsafe fn reset(&self, slot: *mut Slot, capacity: u32) {
+    pub(crate) unsafe fn reset(&self, slot: *mut Slot, capacity: u32) {
         // SAFETY: by the contract above; the buffer starts right behind the header.
         unsafe {
             (*slot).base = slot.cast::<u8>().add(HEADER);

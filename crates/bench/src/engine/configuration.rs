@@ -152,7 +152,6 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// The text without line comments.
 /// Makes the Classifier `sessions` tell `count` PPPoE sessions apart. All lead to where the first one leads. Leaves a text of
 /// another form as it is.
 fn set_sessions(body: &mut String, count: u16) {
@@ -176,6 +175,7 @@ fn set_sessions(body: &mut String, count: u16) {
     body.replace_range(start..end, &(patterns.collect::<String>() + "-"));
 }
 
+/// The text without line comments.
 fn without_comments(text: &str) -> String {
     text.lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _)| code))

@@ -60,6 +60,21 @@ impl Reader {
         if self.minor < 3 || first > second { (second, first) } else { (first, second) }
     }
 
+    /// Whether records have the usual form, which [`usual_record`](Self::usual_record) reads.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.order == ByteOrder::Little && self.minor >= 4 && self.record_header == RECORD_HEADER_LENGTH
+    }
+
+    /// Reads the record at the front of the unread bytes, and returns what is behind it. `None` if it is not complete, or not
+    /// valid: [`step`](Self::step) tells which.
+    #[inline(always)]
+    pub(crate) fn usual_record<'a>(&self, unread: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
+        let (header, rest) = unread.split_first_chunk()?;
+        let [seconds, fraction, captured, original] = ByteOrder::Little.words(header);
+        let (bytes, after) = rest.split_at_checked(captured as usize).filter(|_| captured <= MAX_CAPTURED)?;
+        Some((self.record([seconds, fraction, original], bytes), after))
+    }
+
     /// Reads the record at the front of the unread bytes.
     #[inline]
     pub(crate) fn step<'a>(&self, unread: &'a [u8]) -> Result<Step<'a>, CaptureError> {
@@ -73,19 +88,23 @@ impl Reader {
             return Err(CaptureError::RecordLength);
         }
         let Some(bytes) = rest.get(..captured as usize) else { return Ok(Step::NeedMore) };
-        // The seconds are unsigned, so that time continues after 2038.
-        let time_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns;
-        // tcptrace once wrote captured lengths beyond the original length: the surplus is no part of the packet.
-        let bytes = bytes.get(..original as usize).unwrap_or(bytes);
-        let record = Record {
-            time_ns,
+        let record = self.record([seconds, fraction, original], bytes);
+        Ok(Step::Record(record, self.record_header + captured as usize))
+    }
+
+    /// The record with these captured bytes: its time in seconds and their fraction, and the length of the packet.
+    #[inline(always)]
+    fn record<'a>(&self, [seconds, fraction, original]: [u32; 3], bytes: &'a [u8]) -> Record<'a> {
+        Record {
+            // The seconds are unsigned, so that time continues after 2038.
+            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns,
             original_length: original,
             link: self.link,
             interface: 0,
-            bytes,
+            // tcptrace once wrote captured lengths beyond the original length: the surplus is no part of the packet.
+            bytes: bytes.get(..original as usize).unwrap_or(bytes),
             options: Options::NONE,
-        };
-        Ok(Step::Record(record, self.record_header + captured as usize))
+        }
     }
 }
 

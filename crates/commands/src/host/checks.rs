@@ -19,6 +19,18 @@ use crate::number_format::{count, grouped};
 const VM_TRIAL: &str = "box in a VM";
 const PROCESS_TRIAL: &str = "box in a process";
 
+/// Features of the processor that box images are compiled for: the flags in `/proc/cpuinfo`, and their names.
+const BOX_FEATURES: [(&str, &str); 8] = [
+    ("avx2", "AVX2"),
+    ("bmi1", "BMI1"),
+    ("bmi2", "BMI2"),
+    ("fma", "FMA"),
+    ("movbe", "MOVBE"),
+    ("abm", "LZCNT"),
+    ("aes", "AES"),
+    ("pclmulqdq", "PCLMULQDQ"),
+];
+
 /// The locations of the kernel's files.
 struct KernelFiles {
     root: PathBuf,
@@ -89,8 +101,9 @@ impl KernelFiles {
             text.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|known| known == flag))
         };
         let found = format!("{}{}", count(cpus as u64, "CPU"), if has("avx2") { ", AVX2" } else { "" });
-        if !has("avx2") {
-            return CheckResult::limited("cpu", found, "no AVX2: copies and checksums are slower");
+        if let Some((_, feature)) = BOX_FEATURES.iter().find(|(flag, _)| !has(flag)) {
+            let advice = format!("the processor lacks {feature}, so boxes can't run; `clickbox run` can");
+            return CheckResult::missing("cpu", found, advice);
         }
         if !has("constant_tsc") {
             let advice =
@@ -309,7 +322,7 @@ mod tests {
     fn results_other_than_good_have_advice() {
         let user = ("proc/self/ns/user", "");
         type Case<'a> = (&'a [(&'a str, &'a str)], fn(&KernelFiles) -> CheckResult, Grade);
-        let cases: [Case; 10] = [
+        let cases: [Case; 11] = [
             (&[("proc/sys/kernel/osrelease", "6.18.0-cloud")], KernelFiles::kernel, Grade::Good),
             (&[("proc/sys/kernel/osrelease", "5.4.0")], KernelFiles::kernel, Grade::Limited),
             (&[user, ("proc/sys/user/max_user_namespaces", "0")], KernelFiles::namespaces, Grade::Limited),
@@ -320,6 +333,7 @@ mod tests {
                 Grade::Good,
             ),
             (&[], KernelFiles::seccomp, Grade::Missing),
+            (&[("proc/cpuinfo", "flags\t\t: fpu sse2 avx2 bmi1")], KernelFiles::cpus, Grade::Missing),
             (&[("sys/fs/cgroup/cgroup.controllers", "pids")], KernelFiles::cgroups, Grade::Good),
             (
                 &[("sys/kernel/mm/transparent_hugepage/enabled", "always [never]")],

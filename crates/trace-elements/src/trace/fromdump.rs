@@ -382,12 +382,13 @@ impl FromDump {
     /// Sends at most `most` packets out of the read buffer. Returns the numbers of records read and of packets sent.
     fn send_records(&mut self, cx: &mut Context, most: usize) -> (usize, usize) {
         let mut batch = cx.batch();
-        let pool = cx.pool().clone();
+        let mut receiving = batch.receive(cx.pool(), most);
         let read = self.decoder.records(most, |record| {
-            let Some(mut packet) = pool.packet(record.bytes) else { return };
-            set_annotations(&mut packet, &record);
-            batch.push(packet);
+            if let Some(packet) = receiving.add(record.bytes, Timestamp::from_nanos(record.time_ns)) {
+                packet.set_extra_length(cut_off(&record));
+            }
         });
+        drop(receiving);
         let sent = batch.len();
         cx.count_begun(Fate::Received, read, sent);
         cx.emit(0, batch);
@@ -495,8 +496,14 @@ impl FromDump {
 #[inline]
 fn set_annotations(packet: &mut Packet, record: &Record<'_>) {
     packet.set_timestamp(Timestamp::from_nanos(record.time_ns));
-    packet.set_extra_length(record.original_length - record.bytes.len() as u32);
+    packet.set_extra_length(cut_off(record));
     packet.set_mac_to_start();
+}
+
+/// The bytes that were cut off at capture.
+#[inline]
+fn cut_off(record: &Record<'_>) -> u32 {
+    record.original_length - record.bytes.len() as u32
 }
 
 /// Marks the IP header of a packet. A packet without one goes to output 1.
