@@ -2,15 +2,15 @@
 //!
 //! Before its first comparison, a word is copied from every packet into a column, one lane per packet. While all
 //! packets take the same path, a comparison is one pass over a column, which the compiler vectorizes. Once the paths split,
-//! each lane has the number of its next step, and each further step is one pass over all lanes, of which it moves those that
-//! have its number. No branch depends on a packet, so that none is mispredicted.
+//! each lane has the number of its next step, in a byte, and each further step is one pass over all lanes, of which it moves those
+//! that have its number. No branch depends on a packet, so that none is mispredicted.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::diagram::{Comparison, Diagram, END, Step};
+use crate::diagram::{ARRIVED, Comparison, Diagram, END, MAX_STEPS, Place, Step};
 use crate::expression::DROP;
 use crate::headers::{Base, Headers};
 use crate::tables::Tables;
@@ -169,18 +169,23 @@ impl Columns {
         headers: &impl Fn(&T) -> Headers<'_>,
     ) {
         let count = packets.len().next_multiple_of(LANES).min(MAX_BATCH);
-        self.outputs[..count].fill(first as u32);
-        for (at, Step { comparison, column, target }) in diagram.steps.iter().enumerate().skip(first) {
+        let mut places = [first as Place; MAX_BATCH];
+        let places = &mut places[..count];
+        for (at, (step, ways)) in diagram.steps.iter().zip(&diagram.ways).enumerate().skip(first) {
+            let Step { comparison, column, .. } = step;
             let is_filled = self.filled >> column & 1 != 0;
-            if comparison.is_always() || !is_filled && !self.outputs[..count].contains(&(at as u32)) {
+            if comparison.is_always() || !is_filled && !places.contains(&(at as Place)) {
                 continue;
             }
             self.fill(words, *column, packets, headers);
             let Some(column) = self.columns.get(usize::from(*column)) else { continue };
-            let ways = (*target, diagram.after(at));
-            comparison.advance(&mut self.outputs[..count], column, at as u32, ways);
+            comparison.advance(places, column, at as Place, *ways);
         }
-        self.outputs[..count].iter_mut().for_each(|lane| *lane = output(*lane));
+        let mut ends = [DROP; MAX_STEPS];
+        ends.iter_mut().zip(&diagram.ends).for_each(|(end, output)| *end = *output);
+        for (output, place) in self.outputs.iter_mut().zip(places) {
+            *output = ends[usize::from(*place & !ARRIVED)];
+        }
     }
 
     /// Copies the words of a column from the packets, unless the column is already filled.
@@ -275,20 +280,13 @@ impl Comparison {
         (word & self.mask).wrapping_sub(self.low) <= self.span
     }
 
-    /// Moves each lane that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`.
+    /// Moves each packet that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`.
     #[inline(never)]
-    fn advance(&self, lanes: &mut [u32], words: &Column, at: u32, (target, other): (u32, u32)) {
-        // In this form, the compiler makes no branches.
-        let (step, more) = (other.wrapping_sub(at), target.wrapping_sub(at) ^ other.wrapping_sub(at));
-        let all_if = |condition: bool| u32::from(condition).wrapping_neg();
-        let advance = |lane: &mut u32, holds: bool| {
-            *lane = lane.wrapping_add((step ^ (more & all_if(holds))) & all_if(*lane == at));
-        };
-        let lanes = lanes.iter_mut().zip(words);
+    fn advance(&self, places: &mut [Place], words: &Column, at: Place, (target, other): (Place, Place)) {
         if self.span == 0 {
-            lanes.for_each(|(lane, word)| advance(lane, word & self.mask == self.low));
+            move_on(places, words, at, (target, other), |word| word & self.mask == self.low);
         } else {
-            lanes.for_each(|(lane, word)| advance(lane, self.holds(*word)));
+            move_on(places, words, at, (target, other), |word| self.holds(word));
         }
     }
 
@@ -300,5 +298,28 @@ impl Comparison {
             return column.iter().map(|word| u32::from(word & self.mask == self.low)).sum::<u32>() as usize;
         }
         column.iter().map(|word| u32::from(self.holds(*word))).sum::<u32>() as usize
+    }
+}
+
+/// Moves each packet that is at step `at` to `target` if `holds` is true of its word, otherwise to `other`. Places come in groups
+/// of `LANES`.
+#[inline(always)]
+fn move_on(
+    places: &mut [Place],
+    words: &Column,
+    at: Place,
+    (target, other): (Place, Place),
+    holds: impl Fn(u32) -> bool,
+) {
+    // In this form, the compiler makes no branches, and a vector of places from four of words.
+    let (step, more) = (other.wrapping_sub(at), target.wrapping_sub(at) ^ other.wrapping_sub(at));
+    let all_if = |condition: bool| Place::from(condition).wrapping_neg();
+    let (groups, _) = places.as_chunks_mut::<LANES>();
+    let (words, _) = words.as_chunks::<LANES>();
+    for (places, words) in groups.iter_mut().zip(words) {
+        let held = words.map(|word| all_if(holds(word)));
+        for (place, held) in places.iter_mut().zip(held) {
+            *place = place.wrapping_add((step ^ (more & held)) & all_if(*place == at));
+        }
     }
 }

@@ -8,7 +8,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use crate::cover::Unreachable;
-use crate::diagram::Diagram;
+use crate::diagram::{Diagram, MAX_STEPS};
 use crate::expression::{DROP, Expression, Rule};
 use crate::index::Index;
 use crate::merge::RuleTerms;
@@ -27,8 +27,6 @@ pub const RULE_MEMORY: usize = 4 << 20;
 const MAX_TERMS: usize = 1 << 18;
 /// A diagram of more steps is slower than tables for batches whose packets take different paths.
 const MAX_STEPS_WITHOUT_TABLES: usize = 64;
-/// A diagram of more steps is slower than the compact form, because each step takes a pass over a batch.
-const MAX_STEPS: usize = 128;
 /// The work of breaking a usual rule into terms.
 const LOWERED: usize = 300;
 
@@ -179,10 +177,11 @@ async fn assemble(
         let terms = RuleTerms { indexes, slots, slot_rules, fallback, output: &output };
         tables = Tables::new(&terms, budget, pace).await;
     }
+    // A diagram of more steps would be slower than the compact form, because each step takes a pass over a batch.
     diagram = diagram.filter(|diagram| tables.is_some() || diagram.steps.len() <= MAX_STEPS);
     let in_diagram = diagram.iter().flat_map(Diagram::words);
     let words = Words::new(in_diagram.chain(tables.iter().flat_map(Tables::words)));
-    diagram.iter_mut().for_each(|diagram| diagram.number_words(&words));
+    diagram.iter_mut().for_each(|diagram| diagram.number(&words));
     tables.iter_mut().for_each(|tables| tables.number_words(&words));
     Program {
         rules,

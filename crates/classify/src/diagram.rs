@@ -72,9 +72,20 @@ pub(crate) struct Step {
     pub(crate) target: Target,
 }
 
+/// Where a packet is in a diagram: the number of its next step, or with `ARRIVED` that of an output in `ends`.
+pub(crate) type Place = u8;
+pub(crate) const ARRIVED: Place = 1 << 7;
+/// Maximum steps of a diagram that packets of a batch follow on different paths.
+pub(crate) const MAX_STEPS: usize = ARRIVED as usize;
+
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(crate) steps: Vec<Step>,
+    /// For each step, the places of packets for which its comparison holds, and of the others; none if there are more than
+    /// `MAX_STEPS`.
+    pub(crate) ways: Vec<(Place, Place)>,
+    /// The outputs, by number.
+    pub(crate) ends: Vec<u32>,
 }
 
 impl Diagram {
@@ -110,15 +121,35 @@ impl Diagram {
         self.steps.iter().filter(|step| !step.comparison.is_always()).map(|step| step.comparison.word())
     }
 
-    /// Sets the numbers of the compared words.
-    pub(crate) fn number_words(&mut self, words: &Words) {
+    /// Sets the numbers of the compared words, and those of places.
+    pub(crate) fn number(&mut self, words: &Words) {
         for step in &mut self.steps {
             step.column = words.number(step.comparison.word());
         }
+        if self.steps.len() <= MAX_STEPS {
+            for step in 0..self.steps.len() {
+                let (target, after) = (self.steps[step].target, self.after(step));
+                let ways = (self.place(target), self.place(after));
+                self.ways.push(ways);
+            }
+        }
+    }
+
+    /// The place that a target stands for.
+    fn place(&mut self, target: Target) -> Place {
+        if target < END {
+            return target as Place;
+        }
+        let output = if target == DROP { DROP } else { target & !END };
+        let number = self.ends.iter().position(|end| *end == output).unwrap_or_else(|| {
+            self.ends.push(output);
+            self.ends.len() - 1
+        });
+        ARRIVED | number as Place
     }
 
     /// Where packets go for which the comparison of a step does not hold.
-    pub(crate) fn after(&self, step: usize) -> Target {
+    fn after(&self, step: usize) -> Target {
         match self.steps.get(step + 1) {
             Some(next) if next.comparison.is_always() => next.target,
             _ => step as Target + 1,
@@ -127,7 +158,7 @@ impl Diagram {
 
     /// Bytes of memory held.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Step>() * self.steps.len()
+        size_of_val(&self.steps[..]) + size_of_val(&self.ways[..]) + size_of_val(&self.ends[..])
     }
 }
 
@@ -306,7 +337,7 @@ impl Builder<'_> {
             Some(Step { comparison, column: 0, target })
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
-        Some(Diagram { steps: steps? })
+        Some(Diagram { steps: steps?, ways: Vec::new(), ends: Vec::new() })
     }
 
     /// Appends the nodes of a link to `order`, each behind all that it leads to. Its fall-through successor is directly before
