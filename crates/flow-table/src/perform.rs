@@ -80,7 +80,7 @@ pub trait Effects {
     fn meter(&mut self, meter: u32, frame: &[u8]) -> MeterVerdict;
     /// Sends a frame.
     fn output(&mut self, output: Output, frame: &[u8], state: OutputState);
-    /// Processes a frame by a group. Its changes do not concern later actions.
+    /// Processes a frame by a group, at once: its outputs come before those of later actions. Its changes do not concern these.
     fn group(&mut self, group: u32, frame: &[u8], state: OutputState);
 }
 

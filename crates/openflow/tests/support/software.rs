@@ -34,9 +34,10 @@ pub(crate) struct Software {
 /// What operations do beyond the frame.
 struct Outputs<'a> {
     meters: &'a mut Meters,
+    groups: &'a mut Groups,
+    flow_hash: u64,
     now: Duration,
     frames: Vec<(Output, Vec<u8>)>,
-    groups: Vec<(u32, Vec<u8>, OutputState)>,
 }
 
 impl Effects for Outputs<'_> {
@@ -49,7 +50,10 @@ impl Effects for Outputs<'_> {
     }
 
     fn group(&mut self, group: u32, frame: &[u8], state: OutputState) {
-        self.groups.push((group, frame.to_vec(), state));
+        let mut groups = std::mem::take(self.groups);
+        let context = GroupContext { flow_hash: self.flow_hash, is_up: &|_| true };
+        groups.perform(group, frame, state, context, self);
+        *self.groups = groups;
     }
 }
 
@@ -124,13 +128,10 @@ impl Software {
     ) -> Vec<u8> {
         let mut buffer = FrameBuffer::default();
         buffer.set(frame);
-        let mut outputs = Outputs { meters: &mut self.meters, now, frames: Vec::new(), groups: Vec::new() };
+        let flow_hash = Key::extract(frame, &Ingress { port: in_port, ..Ingress::default() }).0.flow_hash(1);
+        let (meters, groups) = (&mut self.meters, &mut self.groups);
+        let mut outputs = Outputs { meters, groups, flow_hash, now, frames: Vec::new() };
         let done = perform(operations, &mut buffer, &mut OutputState::default(), &mut outputs);
-        let key = Key::extract(frame, &Ingress { port: in_port, ..Ingress::default() }).0;
-        for (group, frame, state) in std::mem::take(&mut outputs.groups) {
-            let context = GroupContext { flow_hash: key.flow_hash(1), is_up: &|_| true };
-            self.groups.perform(group, &frame, state, context, &mut outputs);
-        }
         let fields = Match::any().with(Field::InPort, in_port.into()).expect("a port fits");
         for (output, frame) in outputs.frames {
             let ports = self.ports.iter().map(|port| port.number);

@@ -17,7 +17,7 @@ use flow_table::{
 use reason::Reason;
 use std::time::Duration;
 
-/// Groups that process one frame. Their frames are copied.
+/// Groups that the entries of one frame send it to. Each may copy it for all of its buckets.
 const MAX_GROUPS_OF_FRAME: usize = 64;
 
 /// The seed of the hash that selects buckets of groups. It need not be secret, because a bucket of a flow costs nothing. With zero
@@ -44,11 +44,13 @@ struct Outputs<'a> {
     flow_seed: u64,
     outcome: &'a mut dyn Outcome,
     origin: Origin,
+    /// The match fields of the frame, before the operations.
+    key: &'a Key,
     now: u64,
     /// The entry whose operations these are.
     performer: Option<Performer>,
-    /// Groups to process the frame by, as it was at that moment.
-    groups: Vec<(u32, Vec<u8>, OutputState, Option<Performer>)>,
+    /// Groups that may still process the frame.
+    groups: usize,
     /// Whether anything became of the frame.
     has_outcome: bool,
 }
@@ -92,9 +94,19 @@ impl Effects for Outputs<'_> {
     }
 
     fn group(&mut self, group: u32, frame: &[u8], state: OutputState) {
-        if self.groups.len() < MAX_GROUPS_OF_FRAME {
-            self.groups.push((group, frame.to_vec(), state, self.performer));
-        }
+        let Some(left) = self.groups.checked_sub(1) else { return self.lose(Reason::FLOW_DROP) };
+        self.groups = left;
+        // Buckets change neither the groups nor the ports, and what they output reads neither.
+        let mut groups = std::mem::take(&mut self.controllers.groups);
+        let down = std::mem::take(&mut self.controllers.down);
+        let ports = self.ports;
+        let is_up = |port: u32| {
+            ports.get(port as usize).is_some_and(Option::is_some)
+                && !down.get(port as usize).copied().unwrap_or(false)
+        };
+        let context = GroupContext { flow_hash: self.key.flow_hash(GROUP_SEED), is_up: &is_up };
+        groups.perform(group, frame, state, context, self);
+        (self.controllers.groups, self.controllers.down) = (groups, down);
     }
 }
 
@@ -300,8 +312,6 @@ impl Steering {
         now: u64,
         outcome: &mut dyn Outcome,
     ) -> (bool, Performed) {
-        let mut groups = std::mem::take(&mut self.controllers.groups);
-        let down = std::mem::take(&mut self.controllers.down);
         let mut outputs = Outputs {
             controllers: &mut self.controllers,
             bridge: &self.bridge,
@@ -310,9 +320,10 @@ impl Steering {
             flow_seed: self.flow_seed,
             outcome,
             origin,
+            key,
             now,
             performer: None,
-            groups: Vec::new(),
+            groups: MAX_GROUPS_OF_FRAME,
             has_outcome: false,
         };
         let mut state = OutputState { tunnel: self.tunnels.of(origin.number), ..OutputState::default() };
@@ -324,18 +335,6 @@ impl Steering {
                 break;
             }
         }
-        let last = outputs.performer;
-        let ports = outputs.ports;
-        let is_up = |port: u32| {
-            ports.get(port as usize).is_some_and(Option::is_some)
-                && !down.get(port as usize).copied().unwrap_or(false)
-        };
-        let context = GroupContext { flow_hash: key.flow_hash(GROUP_SEED), is_up: &is_up };
-        for (group, frame, state, performer) in std::mem::take(&mut outputs.groups) {
-            outputs.performer = performer;
-            groups.perform(group, &frame, state, context, &mut outputs);
-        }
-        outputs.performer = last;
         match done {
             Performed::InvalidTtl => {
                 outputs.report_frame(PacketReason::InvalidTtl, None, buffer.frame(), state);
@@ -343,8 +342,6 @@ impl Steering {
             Performed::Metered => outputs.lose(Reason::METER_DROP),
             Performed::All => {}
         }
-        let has_outcome = outputs.has_outcome;
-        (self.controllers.groups, self.controllers.down) = (groups, down);
-        (has_outcome, done)
+        (outputs.has_outcome, done)
     }
 }
