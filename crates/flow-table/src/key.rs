@@ -29,8 +29,9 @@ impl Key {
         present
     }
 
-    /// A hash of the packet's flow that is the same for both directions: of addresses, protocol, and ports. Of packets
-    /// that are not IP, of the Ethernet addresses and type. It spreads flows if the seed is random, and does not if it is zero.
+    /// A hash of the packet's flow that is the same for both directions: of addresses, protocol, and ports of TCP, UDP and SCTP. Of
+    /// packets that are not IP, of the Ethernet addresses and type, and of the IPv4 addresses of ARP. It spreads flows if the seed is
+    /// random, and does not if it is zero.
     #[must_use]
     pub fn flow_hash(&self, seed: u64) -> u64 {
         let words = &self.words;
@@ -48,7 +49,13 @@ impl Key {
         let sum = match self.eth_type() {
             0x0800 => pair(end(0, words[4] >> 32, source), end(0, words[4] & 0xffff_ffff, destination)),
             0x86dd => pair(end(words[4], words[5], source), end(words[6], words[7], destination)),
-            _ => pair(end(0, words[1] >> 16, 0), end(0, words[2] >> 16, 0)),
+            _ => {
+                let [source, destination] = match self.eth_type() {
+                    0x0806 => [words[4] >> 32, words[4] & 0xffff_ffff],
+                    _ => [0; 2],
+                };
+                pair(end(source, words[2] >> 16, 0), end(destination, words[1] >> 16, 0))
+            }
         };
         fold(sum ^ u64::from(self.protocol()), 0xa076_1d64_78bd_642f ^ u64::from(self.eth_type()) << 48)
     }
@@ -182,6 +189,37 @@ mod tests {
         ]);
         frame.extend([0, source[1], 0, destination[1], 0, 8, 0, 0]);
         Key::extract(&frame, &Ingress::default()).0
+    }
+
+    /// A message of ARP between stations with these last bytes of their addresses.
+    fn arp(source: [u8; 2], destination: [u8; 2]) -> Key {
+        let mut frame = vec![2, 0, 0, 0, 0, destination[0], 2, 0, 0, 0, 0, source[0], 8, 6];
+        frame.extend([0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, source[0], 10, 0, 0, source[1]]);
+        frame.extend([2, 0, 0, 0, 0, destination[0], 10, 0, 0, destination[1]]);
+        Key::extract(&frame, &Ingress::default()).0
+    }
+
+    #[test]
+    fn frames_that_are_not_ip_are_spread_by_their_addresses() {
+        for at in 0..4 {
+            let mut hashes = BTreeSet::new();
+            for last in 1..100 {
+                let mut ends = [101, 102, 103, 104];
+                ends[at] = last;
+                let [source, destination] = [[ends[0], ends[1]], [ends[2], ends[3]]];
+                assert_eq!(arp(source, destination).flow_hash(5), arp(destination, source).flow_hash(5));
+                hashes.insert(arp(source, destination).flow_hash(5));
+            }
+            assert_eq!(hashes.len(), 99, "address {at}");
+        }
+        let other = |eth_type: u8, source: u8, destination: u8| {
+            let frame = [2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source, 0x88, eth_type, 1, 2, 3, 4];
+            Key::extract(&frame, &Ingress::default()).0.flow_hash(5)
+        };
+        let hashes: BTreeSet<u64> = [(1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 2), (1, 2, 4)]
+            .map(|(eth_type, source, destination)| other(eth_type, source, destination))
+            .into();
+        assert_eq!((hashes.len(), other(1, 2, 3)), (5, other(1, 3, 2)));
     }
 
     #[test]
