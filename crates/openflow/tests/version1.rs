@@ -334,3 +334,49 @@ fn refusals_have_the_codes_of_the_version() {
     controller.agent.receive(controller.id, &bytes, START);
     assert_eq!(controller.messages(), [(1, 9, [&error(1, 0)[..], &bytes].concat())]);
 }
+
+/// A switch has the bits of 1.0; those of 1.3 are fewer, and one of them means two.
+#[test]
+fn configurations_of_ports_are_those_of_the_version() {
+    let mut controller = Controller::greeted();
+    let later = controller.agent.connect(START).expect("a session");
+    let of_later = |controller: &mut Controller, bytes: &[u8]| {
+        assert_eq!(controller.agent.receive(later, bytes, START), bytes.len());
+        let found = controller.agent.output(later).to_vec();
+        controller.agent.sent(later, found.len(), START);
+        found
+    };
+    of_later(&mut controller, &[4, 0, 0, 8, 0, 0, 0, 0]);
+    let address = [2, 0, 0, 0, 0, 1];
+    let change =
+        |config: u8, mask: u8| [&[0, 1][..], &address, &[0, 0, 0, config, 0, 0, 0, mask], &[0; 8]].concat();
+    let later_change = |config: u8, mask: u8| {
+        let body =
+            [&[0, 0, 0, 1, 0, 0, 0, 0][..], &address, &[0, 0, 0, 0, 0, config, 0, 0, 0, mask], &[0; 8]]
+                .concat();
+        [&[4, 16, 0, 40, 0, 0, 0, 7][..], &body].concat()
+    };
+    let is_refused = |found: &[u8]| found[1] == 1 && found[8..12] == error(7, 2);
+    // What both are told: the switch has the bits of 1.0, of which 1.3 has some.
+    for (config, seen) in [(0b100, 0b100), (0b1000, 0), (0b1_1100, 0b100), (0b10_0000, 0b10_0000)] {
+        let found = controller.ask(15, &change(config, 0xff));
+        let [(12, 0, body)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(body[32..36], [0, 0, 0, config]);
+        let told = of_later(&mut controller, &[]);
+        assert_eq!((told[1], told[16 + 32 + 3]), (12, seen), "{told:?}");
+        // Port description.
+        let shown = of_later(&mut controller, &[4, 18, 0, 16, 0, 0, 0, 7, 0, 13, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((shown[1], shown[16 + 32 + 3]), (19, seen), "{shown:?}");
+    }
+    for (config, mask, becomes) in [(0b100, 0b100, 0b10_1100), (0, 0b100, 0b10_0000), (0x10, 0, 0b10_0000)] {
+        let told = of_later(&mut controller, &later_change(config, mask));
+        assert_eq!((told[1], told[16 + 32 + 3]), (12, becomes & 0b110_0101));
+        let found = controller.messages();
+        let [(12, 0, body)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(body[32..36], [0, 0, 0, becomes]);
+    }
+    for bit in [0b1000, 0b1_0000] {
+        assert!(is_refused(&of_later(&mut controller, &later_change(bit, bit))));
+        assert_eq!(controller.messages(), []);
+    }
+}

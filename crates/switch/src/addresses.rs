@@ -2,6 +2,9 @@
 
 use packet::MacAddr;
 
+/// Length of an Ethernet header.
+pub(crate) const HEADER: usize = 14;
+
 /// The first twelve bytes of an Ethernet header in two words, because they are compared for each frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Addresses(u64, u32);

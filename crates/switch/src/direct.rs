@@ -4,10 +4,10 @@
 //! its buffer: nothing of it is read, and it enters no batch of frames. The last batch of a port says whether to expect that of the
 //! next one. The first packet that differs, and those after it, are received as any others.
 
+use crate::addresses::HEADER;
 use crate::forward::Forward;
 use crate::port::PortId;
 use crate::runner::{SwitchRunner, running_slot};
-use crate::switch::HEADER;
 use boundary::DirectPacket;
 use std::time::Instant;
 

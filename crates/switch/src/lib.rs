@@ -49,6 +49,7 @@ mod shards;
 mod silence;
 mod source_guard;
 mod switch;
+mod switch_port;
 
 /// Entry points of the fuzz targets.
 #[cfg(fuzzing)]

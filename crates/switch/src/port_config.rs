@@ -6,8 +6,10 @@ use crate::port::PortId;
 /// What a port does not do, because a controller configured it so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortConfig {
-    /// Frames from the port are dropped (`OFPPC_NO_RECV`).
+    /// Frames from the port are dropped, except those of spanning trees (`OFPPC_NO_RECV` of OpenFlow 1.0).
     pub no_receive: bool,
+    /// Frames of spanning trees from the port are dropped (`OFPPC_NO_RECV_STP` of OpenFlow 1.0; in 1.3, `OFPPC_NO_RECV` is both).
+    pub no_receive_stp: bool,
     /// Frames to the port are dropped (`OFPPC_NO_FWD`).
     pub no_send: bool,
     /// Frames that are flooded do not reach the port (`OFPPC_NO_FLOOD` of OpenFlow 1.0).
@@ -16,31 +18,23 @@ pub struct PortConfig {
     pub no_packet_in: bool,
 }
 
-/// The ports that may not receive, send, or be flooded: none, mostly.
+/// The ports that may not send, or be flooded: none, mostly.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedPorts {
-    receiving: Vec<PortId>,
     sending: Vec<PortId>,
     flooding: Vec<PortId>,
 }
 
 impl ClosedPorts {
     pub(crate) fn set(&mut self, port: PortId, config: PortConfig) {
-        for (list, is_closed) in [
-            (&mut self.receiving, config.no_receive),
-            (&mut self.sending, config.no_send),
-            (&mut self.flooding, config.no_flood || config.no_send),
-        ] {
+        for (list, is_closed) in
+            [(&mut self.sending, config.no_send), (&mut self.flooding, config.no_flood || config.no_send)]
+        {
             list.retain(|other| *other != port);
             if is_closed {
                 list.push(port);
             }
         }
-    }
-
-    /// Whether frames from a port are dropped.
-    pub(crate) fn receives_nothing(&self, port: PortId) -> bool {
-        self.receiving.contains(&port)
     }
 
     /// Whether frames to a port are dropped.
@@ -85,8 +79,12 @@ mod tests {
 
     /// The ports that a frame from port 0 reaches, and the frames that port 0 lost for this reason.
     fn send(switch: &mut Switch<Steering>) -> (Vec<PortId>, u64) {
+        send_to([2, 0, 0, 0, 0, 9], switch)
+    }
+
+    fn send_to(destination: [u8; 6], switch: &mut Switch<Steering>) -> (Vec<PortId>, u64) {
         let (mut batch, mut plan) = (Batch::new(1), ForwardingPlan::default());
-        assert!(batch.push(&[&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0], &[0x45; 46][..]].concat()));
+        assert!(batch.push(&[&destination[..], &[2, 0, 0, 0, 0, 1, 8, 0], &[0x45; 46][..]].concat()));
         switch.switch(&batch, PortId(0), 0, &mut plan);
         let counters = switch.counters(PortId(0)).expect("a port");
         let lost: u64 = REASONS.into_iter().map(|reason| counters.dropped(reason)).sum();
@@ -130,5 +128,23 @@ mod tests {
         all.remove_port(PortId(1)).expect("a port");
         assert_eq!(all.add_port(PortSettings::default()), Ok(PortId(1)));
         assert_eq!(send(&mut all), (vec![PortId(1)], 0));
+    }
+    /// Frames of spanning trees have a bit of their own (OpenFlow 1.0, 5.2.1).
+    #[test]
+    fn spanning_trees_go_on_at_ports_that_receive_nothing_else() {
+        let spanning_tree = [0x01, 0x80, 0xc2, 0, 0, 0];
+        // Another address of bridges.
+        let other = [0x01, 0x80, 0xc2, 0, 0, 1];
+        let mut switch = switch(FlowOutput::Port(PortKey(2)));
+        let mut lost = 0;
+        for (no_receive, no_receive_stp) in [(true, false), (false, true), (true, true), (false, false)] {
+            let config = PortConfig { no_receive, no_receive_stp, ..PortConfig::default() };
+            switch.set_port_config(PortId(0), config);
+            for (destination, is_refused) in [(spanning_tree, no_receive_stp), (other, no_receive)] {
+                lost += u64::from(is_refused);
+                let expected = if is_refused { vec![] } else { vec![PortId(1)] };
+                assert_eq!(send_to(destination, &mut switch), (expected, lost), "{config:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The core: decides where each frame of a batch goes, and counts.
 
-use crate::addresses::Addresses;
+use crate::addresses::HEADER;
 use crate::batch::{Batch, UnreadFrame};
 use crate::books::SwitchBooks;
 use crate::counters::Counters;
@@ -9,16 +9,13 @@ use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortLimits, PortSettings};
 use crate::port_config::{ClosedPorts, PortConfig};
-use crate::rate_limiter::{RateLimit, RateLimiter};
+use crate::switch_port::Port;
 use flow_table::Key;
 use reason::Reason;
 use std::fmt;
 
 /// Maximum ports of a switch.
 pub const MAX_PORTS: usize = 4096;
-
-/// Length of an Ethernet header.
-pub(crate) const HEADER: usize = 14;
 
 /// Why a port cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +33,6 @@ impl fmt::Display for SwitchError {
 }
 
 impl std::error::Error for SwitchError {}
-
-#[derive(Debug)]
-struct Port {
-    settings: PortSettings,
-    limiter: RateLimiter,
-    counters: Counters,
-    /// Frames that were planned to be sent to it.
-    planned: u64,
-    /// Whether it gets frames that are sent to all ports.
-    is_flooded: bool,
-}
 
 /// A switch without drivers: ports, counters, and a forwarding method.
 #[derive(Debug)]
@@ -95,8 +81,7 @@ impl<F: Forward> Switch<F> {
         }
         let PortLimits { limiter, new_addresses } = limits;
         self.forward.limit_new_addresses(PortId(free as u16), new_addresses);
-        self.ports[free] =
-            Some(Port { settings, limiter, counters: Counters::default(), planned: 0, is_flooded: true });
+        self.ports[free] = Some(Port::new(settings, limiter));
         Ok(PortId(free as u16))
     }
 
@@ -119,7 +104,8 @@ impl<F: Forward> Switch<F> {
     pub fn set_port(&mut self, port: PortId, settings: PortSettings) -> bool {
         let Some(entry) = self.port_mut(port) else { return false };
         let PortLimits { limiter, new_addresses } = PortLimits::new(&settings);
-        (entry.limiter, entry.settings) = (limiter, settings);
+        entry.limiter = limiter;
+        entry.set(settings);
         self.forward.limit_new_addresses(port, new_addresses);
         true
     }
@@ -134,6 +120,9 @@ impl<F: Forward> Switch<F> {
     /// Forbids a port to receive, to send, or to be flooded, or no longer.
     pub fn set_port_config(&mut self, port: PortId, config: PortConfig) {
         self.closed.set(port, config);
+        if let Some(entry) = self.port_mut(port) {
+            entry.configure(config);
+        }
     }
 
     /// A port's settings.
@@ -143,11 +132,8 @@ impl<F: Forward> Switch<F> {
 
     /// Whether frames from a port may be passed on unread.
     pub(crate) fn leaves_unread(&self, from: PortId) -> bool {
-        let is_checked = |settings: &PortSettings| {
-            let PortSettings { rate_limit, source, guard, .. } = settings;
-            *rate_limit != RateLimit::default() || source.is_some() || guard.is_some()
-        };
-        !self.settings(from).is_none_or(is_checked) && self.forward.leaves_unread(from)
+        let port = self.ports.get(usize::from(from.0)).and_then(Option::as_ref);
+        port.is_some_and(|port| !port.checks_frames()) && self.forward.leaves_unread(from)
     }
 
     /// Decides about the frames that are passed on unread, and copies what of the others received at a port
@@ -218,10 +204,6 @@ impl<F: Forward> Switch<F> {
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
         let places = Places { from, ports, books, plan, closed };
         let received_bytes = match forward.reads_headers() {
-            _ if closed.receives_nothing(from) => {
-                port.counters.drop(Reason::PORT_CONFIG, batch.len() as u64);
-                batch.heads().map(|(_, length)| length as u64).sum()
-            }
             false => switch_by_addresses(forward, &mut port, places, batch, from, now),
             true if unread.len() == batch.len() && passed.iter().all(Option::is_some) => {
                 switch_passed(unread, passed, places, &mut port.counters)
@@ -560,25 +542,6 @@ fn switch_by_headers(
             plan_unread(*number, &mut places, &mut port.counters);
             places.put_existing(*number, *decision, &mut port.counters);
         }
-    }
-}
-
-impl Port {
-    /// The addresses of a frame with this head, if the port may send it.
-    #[inline(always)]
-    fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<Addresses, Reason> {
-        if head.len() < HEADER {
-            return Err(Reason::TOO_SHORT);
-        }
-        let Some(addresses) = Addresses::of(head) else { return Err(Reason::TOO_SHORT) };
-        if self.settings.source.is_some_and(|only| only != addresses.pair()[1]) {
-            return Err(Reason::SPOOFED);
-        }
-        if let Some(guard) = &self.settings.guard {
-            guard.check(head)?;
-        }
-        self.limiter.admit(length, addresses.pair()[0].is_group(), now)?;
-        Ok(addresses)
     }
 }
 

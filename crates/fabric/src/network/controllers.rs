@@ -35,10 +35,12 @@ const GROUPS_OF_PART: usize = 16;
 /// Packets and reports that the agent gets at once.
 const MAX_EVENTS: usize = 64;
 
-/// What a controller can configure of a port (`OFPPC_*`): that it is down, receives nothing, is not flooded (OpenFlow 1.0), sends
-/// nothing, and that its packets are not sent to controllers if no entry matches them.
+/// What a controller can configure of a port (`OFPPC_*` of OpenFlow 1.0, which has more bits): that it is down, receives nothing but
+/// frames of spanning trees, receives none of these, is not flooded, sends nothing, and that its packets are not sent to controllers if
+/// no entry matches them.
 const PORT_DOWN: u32 = 1;
 const NO_RECEIVE: u32 = 1 << 2;
+const NO_RECEIVE_STP: u32 = 1 << 3;
 const NO_FLOOD: u32 = 1 << 4;
 const NO_FORWARD: u32 = 1 << 5;
 const NO_PACKET_IN: u32 = 1 << 6;
@@ -178,6 +180,7 @@ impl Network {
         let (id, has) = (port.id, |bits: u32| port.config & bits != 0);
         let config = PortConfig {
             no_receive: has(PORT_DOWN | NO_RECEIVE),
+            no_receive_stp: has(PORT_DOWN | NO_RECEIVE_STP),
             no_send: has(PORT_DOWN | NO_FORWARD),
             no_flood: has(NO_FLOOD),
             no_packet_in: has(NO_PACKET_IN),
@@ -524,7 +527,7 @@ fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), E
     if port.address != change.address {
         return Err(ErrorCode::PMFC_BAD_HW_ADDR);
     }
-    let known = PORT_DOWN | NO_RECEIVE | NO_FLOOD | NO_FORWARD | NO_PACKET_IN;
+    let known = PORT_DOWN | NO_RECEIVE | NO_RECEIVE_STP | NO_FLOOD | NO_FORWARD | NO_PACKET_IN;
     if change.config & change.mask & !known != 0 {
         return Err(ErrorCode::PMFC_BAD_CONFIG);
     }

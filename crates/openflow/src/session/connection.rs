@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use crate::message::{
-    AsyncConfig, Config, Header, Hello, Message, MultipartReply, MultipartRequest, Role, TooLong,
+    AsyncConfig, Config, Header, Hello, Message, MultipartReply, MultipartRequest, PortStatus, Role, TooLong,
     encode_multipart,
 };
 use crate::{ErrorCode, MAX_MESSAGE, VERSION, version1};
 
 use super::datapath::Datapath;
 use super::limits::{AgentLimits, SessionState};
+use super::port_config;
 
 /// Bytes of a refused message that an error message repeats (OpenFlow 1.3.5, 7.4.4: at least 64).
 const ERROR_DATA: usize = 64;
@@ -81,7 +82,14 @@ impl Connection {
 
     /// A message in the version of the session; `None` if that has no such message.
     pub(crate) fn encode(&self, xid: u32, message: &Message) -> Result<Option<Vec<u8>>, TooLong> {
-        if self.is_version1() { version1::encode(message, xid) } else { message.encode(xid).map(Some) }
+        match message {
+            _ if self.is_version1() => version1::encode(message, xid),
+            Message::PortStatus(status) => {
+                let port = port_config::to_version3(status.port.clone());
+                Message::PortStatus(PortStatus { port, ..*status }).encode(xid).map(Some)
+            }
+            _ => message.encode(xid).map(Some),
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -189,12 +197,16 @@ impl Connection {
             && let Some(mut open) = self.report.take()
         {
             match datapath.report(&open.request, open.from, now) {
-                Ok(part) => {
+                Ok(mut part) => {
                     let has_more = part.next.is_some();
                     let messages = if self.is_version1() {
                         let max_entries = max_entries(datapath, &part.reply, now);
                         version1::encode_statistics(open.xid, &part.reply, has_more, max_entries)
                     } else {
+                        if let MultipartReply::PortDescription(ports) = &mut part.reply {
+                            *ports =
+                                std::mem::take(ports).into_iter().map(port_config::to_version3).collect();
+                        }
                         encode_multipart(open.xid, &part.reply, has_more)
                     };
                     messages.iter().for_each(|message| self.send_bytes(message));

@@ -8,6 +8,7 @@ mod buffers;
 mod connection;
 mod datapath;
 mod limits;
+mod port_config;
 mod request;
 
 pub use agent::{Agent, AgentCounters, SessionId};

@@ -8,6 +8,7 @@ use super::buffers::{self, Buffers};
 use super::connection::{Connection, VERSIONS};
 use super::datapath::Datapath;
 use super::limits::SessionState;
+use super::port_config;
 use crate::message::{
     Features, FlowMod, FlowSelection, FlowStats, GroupMod, HEADER, Header, Message, MultipartReply,
     MultipartRequest, PacketOut, PacketOutAction, Role, RoleRequest, TableMod,
@@ -21,9 +22,6 @@ const OF_SWITCHES: &[u8] = &[6, 8, 10, 11, 12, 19, 21, 23, 25, 27];
 /// Messages that change the switch, which slaves may not: packet-out, and changes of entries, groups, ports, tables,
 /// meters (OpenFlow 1.3.5, 6.3.6).
 const CHANGES: &[u8] = &[13, 14, 15, 16, 17, 29];
-
-/// A port that is not flooded (`OFPPC_NO_FLOOD`).
-const NO_FLOOD: u32 = 1 << 4;
 
 /// The refusal of a controller that speaks another version.
 const INCOMPATIBLE: &[u8] = b"only OpenFlow 1.3 and 1.0 are spoken here";
@@ -201,10 +199,8 @@ fn perform_decoded<D: Datapath>(
             return context.datapath.change_groups(&change, now);
         }
         Message::PortMod(change) => {
-            // A bit of OpenFlow 1.0 alone.
-            if !connection.is_version1() && change.config & change.mask & NO_FLOOD != 0 {
-                return Err(ErrorCode::PMFC_BAD_CONFIG);
-            }
+            let is_version1 = connection.is_version1();
+            let change = if is_version1 { change } else { port_config::from_version3(change)? };
             return context.datapath.change_port(&change);
         }
         Message::TableMod(change) => return configure_table(change, context),
