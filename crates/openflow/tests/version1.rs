@@ -5,6 +5,7 @@ mod software;
 
 use std::time::Duration;
 
+use flow_table::{Action, Entry};
 use openflow::session::{Agent, AgentLimits, SessionId, SessionState};
 use software::Software;
 
@@ -333,6 +334,70 @@ fn refusals_have_the_codes_of_the_version() {
     let bytes = [4, 2, 0, 8, 0, 0, 0, 9];
     controller.agent.receive(controller.id, &bytes, START);
     assert_eq!(controller.messages(), [(1, 9, [&error(1, 0)[..], &bytes].concat())]);
+}
+
+/// Sets a VLAN number, a priority, and removes a tag.
+const SET_VID: [u8; 8] = [0, 1, 0, 8, 0, 9, 0, 0];
+const SET_PCP: [u8; 8] = [0, 2, 0, 8, 3, 0, 0, 0];
+const STRIP: [u8; 8] = [0, 3, 0, 8, 0, 0, 0, 0];
+
+/// A match of frames without a tag, or with a number or any priority.
+fn of_vlan(wildcard: u32, vlan: u16) -> [u8; 40] {
+    let mut matching = ANY;
+    let wildcards = u32::from_be_bytes([ANY[0], ANY[1], ANY[2], ANY[3]]) & !wildcard;
+    matching[..4].copy_from_slice(&wildcards.to_be_bytes());
+    matching[18..20].copy_from_slice(&vlan.to_be_bytes());
+    matching
+}
+
+/// What a controller of 1.3 sees of actions on VLAN tags is 1.3's own wherever the match tells whether there is a tag. Frames become
+/// the same, and the controller of 1.0 sees what it added.
+#[test]
+fn actions_on_tags_are_those_of_later_versions_where_they_mean_the_same() {
+    let tagged = |tags: &[u8]| {
+        let tags: Vec<u8> = tags.iter().flat_map(|number| [0x81, 0, 0, *number]).collect();
+        [&frame(80)[..12], &tags, &frame(80)[12..]].concat()
+    };
+    let lists: Vec<Vec<[u8; 8]>> = (0..4u32.pow(3))
+        .map(|list| {
+            (0..3)
+                .filter_map(move |at| [SET_VID, SET_PCP, STRIP].get((list >> (2 * at) & 3) as usize).copied())
+        })
+        .map(Iterator::collect)
+        .collect();
+    let [dl_vlan, dl_vlan_pcp] = [1 << 1, 1 << 20];
+    for actions in lists {
+        let mut sent = Vec::new();
+        for (matching, frames) in [
+            (ANY, [tagged(&[]), tagged(&[5]), tagged(&[5, 6])].to_vec()),
+            (of_vlan(dl_vlan, 0xffff), vec![tagged(&[])]),
+            (of_vlan(dl_vlan, 5), vec![tagged(&[5]), tagged(&[5, 6])]),
+            (of_vlan(dl_vlan_pcp, 0), vec![tagged(&[5]), tagged(&[5, 6])]),
+        ] {
+            let mut controller = Controller::greeted();
+            let list = [&actions.concat()[..], &TO_PORT_2].concat();
+            assert_eq!(controller.ask(14, &flow_mod(&matching, 0, 9, 0, &list)), []);
+            let flows = controller.flows();
+            assert_eq!((&flows[0][4..44], &flows[0][88..]), (&matching[..], &list[..]));
+            let is_own = |action: &Action| {
+                matches!(action, Action::TagVlanVid(_) | Action::TagVlanPcp(_) | Action::StripVlan)
+            };
+            let own = |entry: Entry<'_>| entry.instructions.apply.iter().filter(|one| is_own(one)).count();
+            let own: usize = controller.agent.datapath().pipeline.entries().map(own).sum();
+            // After a tag is removed, another may follow. Removing none is no action of 1.3.
+            let strips = actions.iter().filter(|action| **action == STRIP).count();
+            assert!(own <= if matching == ANY { 3 } else { 2 * strips }, "{actions:?}: {own}");
+            for frame in &frames {
+                assert_eq!(controller.arrive(frame), []);
+                let (port, becomes) = controller.agent.datapath().transmitted.pop().expect("a frame");
+                assert_eq!(port, 2);
+                match matching == ANY {
+                    true => sent.push((frame.clone(), becomes)),
+                    false => assert!(sent.contains(&(frame.clone(), becomes)), "{actions:?} {matching:?}"),
+                }
+            }
+        }
+    }
 }
 
 /// A switch has the bits of 1.0; those of 1.3 are fewer, and one of them means two.

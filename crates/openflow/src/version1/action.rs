@@ -24,12 +24,18 @@ const VENDOR: u16 = 0xffff;
 /// The actions, as bits: all but those of vendors.
 pub(super) const SUPPORTED: u32 = (1 << (ENQUEUE + 1)) - 1;
 
+/// There is a tag, in a VLAN number of OpenFlow 1.3.
+const VLAN_PRESENT: u128 = 0x1000;
+
 /// Reads actions up to the end of a part of a message, and what outputs to ports state as a length.
+///
+/// They become actions of OpenFlow 1.3 where these mean the same for all packets of the match.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     matching: &Match,
 ) -> Result<(Vec<PacketOutAction>, Vec<u16>), ErrorCode> {
     let (mut actions, mut lengths) = (Vec::new(), Vec::new());
+    let mut is_tagged = is_tagged(matching);
     while !reader.is_empty() {
         let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
         if length < 8 || !length.is_multiple_of(8) {
@@ -57,7 +63,8 @@ pub(super) fn read(
                 if vid > 0xfff {
                     return Err(ErrorCode::BAC_BAD_ARGUMENT);
                 }
-                perform(Action::TagVlanVid(vid));
+                let set = Action::SetField(Field::VlanVid, VLAN_PRESENT | u128::from(vid));
+                tag(&mut is_tagged, set, Action::TagVlanVid(vid)).for_each(perform);
             }
             SET_VLAN_PCP => {
                 let pcp = body.u8()?;
@@ -65,11 +72,14 @@ pub(super) fn read(
                 if pcp > 7 {
                     return Err(ErrorCode::BAC_BAD_ARGUMENT);
                 }
-                perform(Action::TagVlanPcp(pcp));
+                let set = Action::SetField(Field::VlanPcp, pcp.into());
+                tag(&mut is_tagged, set, Action::TagVlanPcp(pcp)).for_each(perform);
             }
             STRIP_VLAN => {
                 body.skip(4)?;
-                perform(Action::StripVlan);
+                perform(if is_tagged == Some(true) { Action::PopVlan } else { Action::StripVlan });
+                // Another tag may follow.
+                is_tagged = is_tagged.filter(|is_tagged| !is_tagged);
             }
             SET_DL_SRC | SET_DL_DST => {
                 let field = if kind == SET_DL_SRC { Field::EthSrc } else { Field::EthDst };
@@ -117,6 +127,22 @@ pub(super) fn read(
         body.end()?;
     }
     Ok((actions, lengths))
+}
+
+/// Whether packets of the match have a VLAN tag; `None` if some may.
+fn is_tagged(matching: &Match) -> Option<bool> {
+    let (number, mask) = matching.get(Field::VlanVid)?;
+    (mask & VLAN_PRESENT != 0).then_some(number & VLAN_PRESENT != 0)
+}
+
+/// Sets a field of the VLAN tag, by `set`, and pushes one if there is none; by `unknown`, which does both, if that is not known.
+fn tag(is_tagged: &mut Option<bool>, set: Action, unknown: Action) -> impl Iterator<Item = Action> {
+    let (push, set) = match is_tagged.replace(true) {
+        Some(true) => (None, set),
+        Some(false) => (Some(Action::PushVlan(0x8100)), set),
+        None => (None, unknown),
+    };
+    push.into_iter().chain([set])
 }
 
 /// Sets a field, of all packets of the match or of those that have it.
