@@ -1,6 +1,8 @@
 //! A switch of several threads with controllers: what they change holds in all shards, and what they are told are sums.
 
 use super::*;
+use flow_table::MeterCounters;
+use random::Random;
 
 /// A UDP frame of a flow, whose hash says which shard it belongs to.
 fn udp(flow: u16) -> Vec<u8> {
@@ -227,4 +229,57 @@ fn packets_reach_controllers_from_all_shards() {
     assert_eq!(bench.shards().take_packets(10).len(), 0);
     assert_eq!(bench.send(0..100), [100, 100]);
     bench.check_books();
+}
+
+/// A meter is one for all threads, in simulated time: whatever their shares of the packets are, each packet passes that would pass in
+/// one thread, and in any time no more than the rate and the burst allow.
+#[test]
+fn a_meter_holds_over_all_threads() {
+    const ROUNDS: u64 = 2_000;
+    // A thousand packets of 60 bytes a second each, and 50 or, without a burst, 250 at once.
+    for (flags, rate, burst, depth) in [
+        (MeterDefinition::PACKETS | MeterDefinition::BURST, 1_000, 50, 50),
+        (MeterDefinition::KILOBITS | MeterDefinition::BURST, 480, 24, 50),
+        (MeterDefinition::PACKETS, 1_000, 0, 250),
+    ] {
+        let mut alone = None;
+        for shares in [&[1][..], &[1, 1], &[30, 1], &[1, 1, 1, 1], &[40, 5, 1, 0]] {
+            let mut threads: Vec<Bench> = shares.iter().map(|_| Bench::connected(FailMode::Secure)).collect();
+            let band = Band { band_type: BandType::Drop, rate, burst };
+            let mut change = entry(1, Match::any(), &[out(1)]);
+            change.instructions.meter = Some(6);
+            let mut all = SteeringShards::new(threads.iter_mut().map(Bench::steering));
+            all.add_meter(6, MeterDefinition { flags, bands: vec![band] }, 0).expect("a meter");
+            all.change_entries(&change, 0).expect("an entry");
+            let (mut arrivals, mut choices) = (Random::new(5), Random::new(6));
+            let (mut now, mut sent, mut passed) = (0, 0, Vec::new());
+            // A packet is a million units; tokens arrive with each nanosecond.
+            let mut level = depth * 1_000_000;
+            for _ in 0..ROUNDS {
+                // Three times as much as the rate allows.
+                let pause = u64::from(arrivals.below(4_000_000));
+                let frames = vec![frame(1, 9); arrivals.below(13) as usize];
+                let mut at = choices.below(shares.iter().sum());
+                let chosen = shares
+                    .iter()
+                    .position(|share| at.checked_sub(*share).map(|rest| at = rest).is_none())
+                    .expect("a thread");
+                now += pause;
+                level = (level + pause).min(depth * 1_000_000);
+                let here = threads[chosen].send(0, &frames, now).len() as u64;
+                assert!(here * 1_000_000 <= level, "{shares:?}: {here} packets at {now}");
+                level -= here * 1_000_000;
+                sent += frames.len() as u64;
+                passed.push(here);
+            }
+            let total: u64 = passed.iter().sum();
+            assert!(total * 1_000_000 > now * 9 / 10, "{shares:?}: {total} packets in {now} ns");
+            assert_eq!(*alone.get_or_insert_with(|| passed.clone()), passed, "{shares:?}");
+            let (meter, bands) =
+                SteeringShards::new(threads.iter_mut().map(Bench::steering)).meter_counters(6);
+            let dropped: u64 = threads.iter().map(|thread| thread.dropped(Reason::METER_DROP)).sum();
+            assert_eq!((meter.packets, meter.bytes, dropped), (sent, sent * 60, sent - total));
+            assert_eq!(bands, [MeterCounters { packets: dropped, bytes: dropped * 60 }]);
+        }
+    }
 }
