@@ -3,9 +3,13 @@
 mod support;
 
 use fabric::{Fabric, Settings, serve};
-use flow_table::{Change, Command, EntryFlags, Instructions, Match, Output};
+use flow_table::{
+    Action, Bucket, Change, Command, EntryFlags, Field, GroupType, Instructions, Match, Output, port_number,
+};
 use model::{ControllerRole, CreateSwitch, SwitchMode, SwitchName};
-use openflow::message::{FlowMod, Message, MultipartReply};
+use openflow::message::{
+    FlowMod, FlowSelection, GroupMod, Message, MultipartReply, MultipartRequest, PacketOut, PacketOutAction,
+};
 use protocol::agent::{ControllerState, Reply, Request, ToFabric, VERSION};
 use protocol::fabric::{Client, FabricError, orders};
 use protocol::{Channel, Hello};
@@ -129,6 +133,72 @@ fn effects_of_a_message_are_announced_before_its_reply() {
             panic!("no events")
         };
         assert_eq!(messages.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [11]);
+    }
+}
+
+/// What leads to a group counts once, entries and groups alike (OpenFlow 1.3.5, 7.3.5.9); and what comes from a controller enters at a
+/// port of its own (4.5).
+#[test]
+fn references_of_groups_and_packets_of_controllers_are_counted() {
+    for threads in [1, 2] {
+        let fabric = fabric(threads);
+        let client = client(&fabric);
+        add_switch(&client, "lan");
+        let agent = agent(&fabric);
+        let switch = switches(&agent)[0].number;
+        let perform = |message_type, message: Message| {
+            let request = Request::Perform { switch, message_type, body: body(&message) };
+            assert_eq!(ask(&agent, request), Reply::Done, "{message:?}");
+        };
+        let report = |request| {
+            let body = body(&Message::MultipartRequest { request, more: false });
+            let Reply::Report { bodies, next: None } = ask(&agent, Request::Report { switch, body, from: 0 })
+            else {
+                panic!("no report")
+            };
+            match Message::decode(19, &bodies[0]) {
+                Ok(Message::MultipartReply { reply, .. }) => reply,
+                other => panic!("{other:?}"),
+            }
+        };
+        let bucket = |actions: &[Action]| Bucket { actions: actions.to_vec(), ..Bucket::default() };
+        let twice = vec![bucket(&[Action::Group(1)]), bucket(&[Action::Group(1)])];
+        for (group, buckets) in [(1, vec![bucket(&[])]), (2, twice), (3, vec![])] {
+            perform(15, Message::GroupMod(GroupMod::Add { group, group_type: GroupType::All, buckets }));
+        }
+        let add = |in_port: u32, actions: &[Action]| {
+            let matching = Match::any().with(Field::InPort, in_port.into()).unwrap();
+            let instructions = Instructions::apply(actions);
+            let change = Change { instructions, ..Change::new(Command::Add, matching, 5) };
+            perform(14, Message::FlowMod(FlowMod { change, buffer: None }));
+        };
+        add(7, &[Action::Group(1), Action::Group(1), Action::Group(2)]);
+        add(port_number::CONTROLLER, &[Action::Group(2)]);
+        for (in_port, actions) in [
+            (port_number::CONTROLLER, vec![PacketOutAction::Table]),
+            (7, vec![PacketOutAction::Table]),
+            (port_number::ANY, vec![PacketOutAction::Table]),
+            (port_number::CONTROLLER, vec![]),
+        ] {
+            let data = vec![2; 60];
+            perform(13, Message::PacketOut(PacketOut { buffer: None, in_port, actions, data }));
+        }
+        let MultipartReply::Group(groups) = report(MultipartRequest::Group(None)) else {
+            panic!("no groups")
+        };
+        let found: Vec<_> =
+            groups.iter().map(|group| (group.group, group.references, group.packets, group.bytes)).collect();
+        // The second group sends each packet twice to the first one, and so does an entry.
+        assert_eq!(found, [(1, 2, 2 + 2 + 2, 360), (2, 2, 2, 120), (3, 0, 0, 0)]);
+        let MultipartReply::Flow(flows) = report(MultipartRequest::Flow(FlowSelection::all())) else {
+            panic!("no entries")
+        };
+        let mut found: Vec<_> = flows
+            .iter()
+            .map(|flow| (flow.matching.get(Field::InPort).unwrap().0, flow.packets, flow.bytes))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [(7, 1, 60), (port_number::CONTROLLER.into(), 1, 60)]);
     }
 }
 

@@ -5,7 +5,7 @@ use super::attach::Network;
 use super::flows::{all_steering, malformed};
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
 use crate::error::OperationError;
-use flow_table::{Field, Group, GroupCounters, Match, Meter, MeterCounters};
+use flow_table::{Action, Field, Group, GroupCounters, Match, Meter, MeterCounters, port_number};
 use model::{SwitchMode, SwitchName};
 use openflow::ErrorCode;
 use openflow::message::{
@@ -18,7 +18,7 @@ use openflow::session::Report;
 use packet::MacAddr;
 use protocol::agent::ControllerState;
 use sandbox::EventFd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
@@ -198,8 +198,9 @@ impl Network {
         let ids: BTreeMap<PortKey, PortId> = port_ids(record);
         let key = u16::try_from(packet.in_port).ok().map(PortKey);
         let from = key.and_then(|key| ids.get(&key).copied());
-        // The controller itself is no port.
-        let in_port = Some(packet.in_port).filter(|port| *port <= flow_table::port_number::MAX);
+        // Entries can match what comes from a controller (OpenFlow 1.3.5, 4.5).
+        let is_ingress = |port: u32| port <= port_number::MAX || port == port_number::CONTROLLER;
+        let in_port = Some(packet.in_port).filter(|port| is_ingress(*port));
         let steps: Vec<PacketOutStep> = packet
             .actions
             .iter()
@@ -599,16 +600,23 @@ fn counted(count: u64) -> u64 {
     if count == flow_table::NOT_COUNTED { 0 } else { count }
 }
 
-/// The number of entries that use each group.
+/// The number of entries and groups that lead to each group (OpenFlow 1.3.5, 7.3.5.9).
 fn group_uses(steering: &mut SteeringShards) -> BTreeMap<u32, u32> {
+    /// Counts what leads to each of the groups once, however often it names one.
+    fn count<'a>(uses: &mut BTreeMap<u32, u32>, actions: impl Iterator<Item = &'a Action>) {
+        let groups = actions.filter_map(|action| match action {
+            Action::Group(group) => Some(*group),
+            _ => None,
+        });
+        groups.collect::<BTreeSet<u32>>().into_iter().for_each(|group| *uses.entry(group).or_default() += 1);
+    }
     let mut uses = BTreeMap::new();
     steering.entries_from(0, u32::MAX, |entry| {
-        for action in entry.instructions.apply.iter().chain(&entry.instructions.write) {
-            if let flow_table::Action::Group(group) = action {
-                *uses.entry(*group).or_default() += 1;
-            }
-        }
+        count(&mut uses, entry.instructions.apply.iter().chain(&entry.instructions.write));
     });
+    for (_, group, _) in steering.groups_from(0) {
+        count(&mut uses, group.buckets.iter().flat_map(|(bucket, _)| &bucket.actions));
+    }
     uses
 }
 
@@ -624,7 +632,7 @@ fn meter_uses(steering: &mut SteeringShards) -> BTreeMap<u32, u32> {
 }
 
 fn packet_in(packet: ControllerPacket) -> PacketForController {
-    let port = packet.in_port.unwrap_or(flow_table::port_number::CONTROLLER);
+    let port = packet.in_port.unwrap_or(port_number::CONTROLLER);
     let mut fields = Match::any();
     for (field, value) in [
         (Field::InPort, u128::from(port)),

@@ -206,7 +206,7 @@ fn perform_decoded<D: Datapath>(
         Message::TableMod(change) => return configure_table(change, context),
         Message::MeterMod(change) => return context.datapath.change_meters(&change, now),
         Message::MultipartRequest { request, more } => {
-            check_multipart(connection, &request, more)?;
+            check_multipart(connection, &request, more, context)?;
             connection.begin_report(header.xid, request, message);
             return Ok(());
         }
@@ -259,7 +259,19 @@ fn configure_table<D: Datapath>(change: TableMod, context: &AgentContext<'_, D>)
     if change.config & !0b11 != 0 { Err(ErrorCode::TMFC_BAD_CONFIG) } else { Ok(()) }
 }
 
-fn check_multipart(connection: &Connection, request: &MultipartRequest, more: bool) -> Result<(), ErrorCode> {
+fn check_multipart<D: Datapath>(
+    connection: &Connection,
+    request: &MultipartRequest,
+    more: bool,
+    context: &AgentContext<'_, D>,
+) -> Result<(), ErrorCode> {
+    // OpenFlow 1.0 has no error for this; there it is a selection of nothing.
+    if let MultipartRequest::Flow(selection) | MultipartRequest::Aggregate(selection) = request
+        && !connection.is_version1()
+        && selection.table.is_some_and(|table| table >= context.datapath.features().tables)
+    {
+        return Err(ErrorCode::BRC_BAD_TABLE_ID);
+    }
     if matches!(request, MultipartRequest::TableFeatures(tables) if !tables.is_empty()) {
         // The features of tables can't be changed.
         return Err(match connection.role {
