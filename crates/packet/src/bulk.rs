@@ -1,6 +1,7 @@
 //! Bulk allocation and release of packets: the cost per batch of a source and a sink.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use crate::cache_line::{CACHE_LINE, CacheLine};
@@ -96,6 +97,59 @@ impl PoolState {
                 PoolState::destroy(pool.cast_mut());
             }
         }
+    }
+}
+
+/// A lent buffer and the range of its packet's data.
+pub(crate) type LentBuffer = (&'static mut [u8], Range<usize>);
+
+impl PoolState {
+    /// Drops the first packets, at most `most`, as long as a buffer was lent to each that no other packet shares. Passes the
+    /// buffers to `each`, in order. Returns their number.
+    #[inline(always)]
+    pub(crate) fn take_lent(
+        packets: &mut Vec<Packet>,
+        most: usize,
+        mut each: impl FnMut(LentBuffer),
+    ) -> usize {
+        let Some(pool) = packets.first().map(Packet::pool) else { return 0 };
+        let most = most.min(packets.len());
+        let mut taken = 0;
+        // SAFETY: the pool lives, because all packets count as live until the end. A slot that owns its bytes and has one user has
+        // only the handle, which is given up here without being dropped: the list of packets is empty while `each` runs, which
+        // leaks them if it panics. The slot is one of the pool's, for all of which the free list has room, and not from the heap,
+        // as its buffer was lent. `lend` took base and capacity from a slice borrowed for ever and uniquely; this is their last
+        // use, as a slot from the free list gets its own. This list is used by this thread only, and not borrowed while `each`
+        // runs.
+        unsafe {
+            let shared = &*pool;
+            let count = packets.len();
+            let handles = packets.as_mut_ptr().cast::<*mut Slot>();
+            packets.set_len(0);
+            while taken < most {
+                let slot = *handles.add(taken);
+                let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
+                if !alone || (*slot).home != BufferHome::Lent {
+                    break;
+                }
+                taken += 1;
+                let range = (*slot).start as usize..(*slot).end as usize;
+                let buffer = core::slice::from_raw_parts_mut((*slot).base, (*slot).capacity as usize);
+                (*slot).home = BufferHome::Pool;
+                let free = &mut *shared.free.get();
+                free.as_mut_ptr().add(free.len()).write(NonNull::new_unchecked(slot));
+                free.set_len(free.len() + 1);
+                each((buffer, range));
+            }
+            core::ptr::copy(handles.add(taken), handles, count - taken);
+            packets.set_len(count - taken);
+            let live = shared.live.get() - taken;
+            shared.live.set(live);
+            if live == 0 && shared.handles.get() == 0 {
+                PoolState::destroy(pool.cast_mut());
+            }
+        }
+        taken
     }
 }
 

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use crate::Timestamp;
 use crate::annotation::{self, Field};
 use crate::packet_type::PacketType;
-use crate::slot::{BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
+use crate::slot::{ANNOTATED, BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
 
 /// A handle to one packet. Dropping it returns the buffer to its pool.
 ///
@@ -195,10 +195,9 @@ impl Packet {
             (*to).network = from.network;
             (*to).transport = from.transport;
             (*to).device = from.device;
-            (*to).kind = from.kind;
             (*to).timestamp = from.timestamp;
             (*to).stamp = from.stamp;
-            (*to).annotations = from.annotations;
+            (*to).copy_annotations(from);
         }
     }
 
@@ -399,7 +398,7 @@ impl Packet {
     /// Clears annotations and header offsets and forgets stripped bytes, as in a packet fresh from a source.
     pub fn clear_annotations(&mut self) {
         let slot = self.slot_mut();
-        slot.annotations = [0; annotation::SIZE];
+        slot.clear_annotations();
         (slot.mac, slot.network, slot.transport) = (NONE, NONE, NONE);
         (slot.device, slot.kind, slot.timestamp) = (0, 0, Timestamp::ZERO);
     }
@@ -407,10 +406,9 @@ impl Packet {
     /// Copies the metadata of `other` except for header offsets: annotations, time, device and packet type.
     pub fn copy_annotations(&mut self, other: &Packet) {
         let from = other.slot();
-        let (annotations, timestamp, device, kind) =
-            (from.annotations, from.timestamp, from.device, from.kind);
         let slot = self.slot_mut();
-        (slot.annotations, slot.timestamp, slot.device, slot.kind) = (annotations, timestamp, device, kind);
+        slot.copy_annotations(from);
+        (slot.timestamp, slot.device) = (from.timestamp, from.device);
     }
 }
 
@@ -585,13 +583,14 @@ impl Packet {
     /// How the frame was addressed.
     #[inline]
     pub fn packet_type(&self) -> PacketType {
-        PacketType::from_number(self.slot().kind)
+        PacketType::from_number(self.slot().kind & !ANNOTATED)
     }
 
     /// Sets how the frame was addressed.
     #[inline]
     pub fn set_packet_type(&mut self, kind: PacketType) {
-        self.slot_mut().kind = kind as u8;
+        let slot = self.slot_mut();
+        slot.kind = slot.kind & ANNOTATED | kind as u8;
     }
 
     /// The device that received the packet: a number assigned by the environment, zero for none.
@@ -615,7 +614,9 @@ impl Packet {
     /// All annotation bytes, mutable.
     #[inline]
     pub fn annotations_mut(&mut self) -> &mut [u8; annotation::SIZE] {
-        &mut self.slot_mut().annotations
+        let slot = self.slot_mut();
+        slot.kind |= ANNOTATED;
+        &mut slot.annotations
     }
 
     #[inline]
@@ -625,8 +626,7 @@ impl Packet {
 
     #[inline]
     fn set_annotation<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
-        if let Some(field) =
-            self.slot_mut().annotations.get_mut(offset..).and_then(|rest| rest.first_chunk_mut())
+        if let Some(field) = self.annotations_mut().get_mut(offset..).and_then(|rest| rest.first_chunk_mut())
         {
             *field = value;
         }

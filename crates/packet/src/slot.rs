@@ -18,11 +18,16 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 const CHUNK_SLOTS: usize = 64;
 /// The value of a header offset that is not set.
 pub(crate) const NONE: u32 = u32::MAX;
+/// The bit of `kind` that says that annotations were set.
+pub(crate) const ANNOTATED: u8 = 1 << 7;
 
 /// The header before a packet's bytes; the bytes of the slot's own buffer follow it in memory.
 ///
 /// `owner` is the slot whose buffer holds the bytes: this one or, after a duplication, another. `users` counts the
 /// handle of this slot (while it lives) and every other slot whose `owner` is this one. At zero the slot is free.
+///
+/// The annotations are zero unless `kind` says that they were set: also those of a free slot. So a packet whose annotations nobody
+/// uses needs only the first of the header's two cache lines.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) base: *mut u8,
@@ -35,6 +40,7 @@ pub(crate) struct Slot {
     pub(crate) network: u32,
     pub(crate) transport: u32,
     pub(crate) device: u16,
+    /// The number of the packet type, and [`ANNOTATED`].
     pub(crate) kind: u8,
     pub(crate) home: BufferHome,
     pub(crate) timestamp: Timestamp,
@@ -45,6 +51,26 @@ pub(crate) struct Slot {
     pub(crate) stamp: u32,
     /// Explicit padding: every byte of the header is initialised, so it can be copied as bytes.
     pub(crate) unused: [u32; 2],
+}
+
+impl Slot {
+    /// Makes the annotations zero.
+    #[inline(always)]
+    pub(crate) fn clear_annotations(&mut self) {
+        if self.kind & ANNOTATED != 0 {
+            self.annotations = [0; annotation::SIZE];
+            self.kind &= !ANNOTATED;
+        }
+    }
+
+    /// Takes over the annotations and the packet type of another slot.
+    #[inline]
+    pub(crate) fn copy_annotations(&mut self, from: &Slot) {
+        if (self.kind | from.kind) & ANNOTATED != 0 {
+            self.annotations = from.annotations;
+        }
+        self.kind = from.kind;
+    }
 }
 
 /// Where a slot and its bytes are allocated.
@@ -63,6 +89,7 @@ pub(crate) const HEADER: usize = size_of::<Slot>();
 /// An odd number of cache lines, so that the headers of neighbouring slots fall into different cache sets.
 const STRIDE: usize = HEADER + CAPACITY;
 const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 8);
+const _: () = assert!(core::mem::offset_of!(Slot, annotations) == 64);
 const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
 /// The state shared by a pool's handles and its packets.
@@ -217,10 +244,10 @@ impl PoolState {
             (*slot).network = NONE;
             (*slot).transport = NONE;
             (*slot).device = 0;
+            (*slot).clear_annotations();
             (*slot).kind = 0;
             (*slot).timestamp = Timestamp::ZERO;
             (*slot).pool = self;
-            (*slot).annotations = [0; annotation::SIZE];
         }
     }
 

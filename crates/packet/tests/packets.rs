@@ -1,6 +1,6 @@
 //! Packet operations, compared with a plain vector of bytes.
 
-use packet::{Batch, MAX_CAPACITY, Packet, Pool};
+use packet::{Batch, MAX_CAPACITY, Packet, PacketType, Pool, annotation};
 use random::Random;
 
 /// A packet and what it is expected to hold.
@@ -334,6 +334,93 @@ fn a_lent_buffer_that_is_outgrown_comes_back() {
     let mut lengths = [pool.take_returned(), pool.take_returned()].map(|buffer| buffer.unwrap().len());
     lengths.sort_unstable();
     assert_eq!((lengths, pool.take_returned().is_none(), pool.live()), ([64, 300], true, 1));
+}
+
+#[test]
+fn lent_buffers_are_taken_in_order_up_to_a_packet_without_one() {
+    let pool = Pool::new(16);
+    let lend = |fill: u8, range| pool.lend(buffer(&[fill; 100]), range).unwrap();
+    let shared = lend(4, 0..9);
+    let other = shared.duplicate().unwrap();
+    let packets = [
+        lend(1, 10..20),
+        lend(2, 0..100),
+        lend(3, 5..5),
+        shared,
+        lend(5, 1..2),
+        pool.packet(b"own").unwrap(),
+    ];
+    let mut batch: Batch = packets.into_iter().collect();
+    batch.as_mut_slice()[1].strip(30);
+    let mut taken = Vec::new();
+    let mut take = |batch: &mut Batch, most| {
+        let count = batch.take_lent(most, |(bytes, range)| taken.push((bytes[0], bytes.len(), range)));
+        (count, batch.len())
+    };
+    assert_eq!([take(&mut batch, 0), take(&mut batch, 2), take(&mut batch, 9)], [(0, 6), (2, 4), (1, 3)]);
+    // The bytes of the first packet are shared.
+    assert_eq!((take(&mut batch, 9), pool.live()), ((0, 3), 4));
+    drop(other);
+    assert_eq!([take(&mut batch, 1), take(&mut batch, 9), take(&mut batch, 9)], [(1, 2), (1, 1), (0, 1)]);
+    assert_eq!(take(&mut Batch::new(), 1), (0, 0));
+    assert_eq!(taken, [(1, 100, 10..20), (2, 100, 30..100), (3, 100, 5..5), (4, 100, 0..9), (5, 100, 1..2)]);
+    assert_eq!((batch.as_slice()[0].data(), pool.live(), pool.packets()), (&b"own"[..], 1, 1));
+    // Their slots are used again, and nothing comes back a second time.
+    let packets: Vec<_> = (0..15).map(|_| pool.packet(&[9; 64]).unwrap()).collect();
+    assert!(packets.iter().all(|packet| packet.data() == [9; 64] && packet.tailroom() > 1000));
+    assert_eq!((pool.live(), pool.take_returned().is_none()), (16, true));
+}
+
+/// The last packets of a pool without handles may be such.
+#[test]
+fn a_pool_ends_with_the_last_lent_buffer() {
+    let pool = Pool::new(4);
+    let mut batch: Batch = (0..3).map(|_| pool.lend(buffer(&[1; 10]), 0..10).unwrap()).collect();
+    drop(pool);
+    let mut bytes = 0;
+    assert_eq!(batch.take_lent(2, |(buffer, _)| bytes += buffer.len()), 2);
+    assert_eq!(batch.take_lent(2, |(buffer, _)| bytes += buffer.len()), 1);
+    assert_eq!((bytes, batch.len()), (30, 0));
+}
+
+/// Whatever a slot was used for, the annotations of a new packet are zero, and those of a copy are the same.
+#[test]
+fn annotations_do_not_outlive_their_packet() {
+    const NOTHING: [u8; annotation::SIZE] = [0; annotation::SIZE];
+    let pool = Pool::new(3);
+    let marks: [fn(&mut Packet); 4] = [
+        |packet| packet.set_paint(7),
+        |packet| packet.annotations_mut()[annotation::SIZE - 1] = 1,
+        |packet| packet.set_annotation_u32(44, 3),
+        |packet| packet.set_packet_type(PacketType::Multicast),
+    ];
+    for mark in marks {
+        let plain = pool.packet(b"plain").unwrap();
+        let mut marked = pool.packet(b"marked").unwrap();
+        mark(&mut marked);
+        assert_eq!((plain.annotations(), plain.packet_type()), (&NOTHING, PacketType::Host));
+        let mut copy = marked.duplicate().unwrap();
+        assert_eq!((copy.annotations(), copy.packet_type()), (marked.annotations(), marked.packet_type()));
+        // Annotations that are not set replace those that are.
+        mark(&mut copy);
+        copy.copy_annotations(&plain);
+        assert_eq!((copy.annotations(), copy.packet_type()), (&NOTHING, PacketType::Host));
+        mark(&mut copy);
+        copy.clear_annotations();
+        assert_eq!((copy.annotations(), copy.packet_type()), (&NOTHING, PacketType::Host));
+        mark(&mut copy);
+        drop((plain, marked, copy));
+        let mut batch = Batch::new();
+        let template = pool.packet(b"template").unwrap();
+        assert_eq!(batch.push_copies(&template, 9), 2);
+        for packet in batch.iter().chain([&template]) {
+            assert_eq!((packet.annotations(), packet.packet_type()), (&NOTHING, PacketType::Host));
+        }
+        batch.iter_mut().for_each(mark);
+        batch.clear();
+        let lent = pool.lend(buffer(&[1; 10]), 0..10).unwrap();
+        assert_eq!((lent.annotations(), lent.packet_type()), (&NOTHING, PacketType::Host));
+    }
 }
 
 #[test]
