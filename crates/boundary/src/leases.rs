@@ -73,12 +73,10 @@ impl BufferLeases {
         Self { buffers, pool, leased: vec![0; pool.buffers().div_ceil(BITS) as usize] }
     }
 
-    /// Prefetches the first bytes of a packet for reading.
+    /// Prefetches the first bytes of a packet for reading. Where the descriptor is invalid, nothing comes of it.
     #[inline(always)]
     pub fn prefetch(&self, packet: Descriptor) {
-        if let Ok(range) = self.pool.range(packet) {
-            self.buffers.prefetch_read(range.start);
-        }
+        self.buffers.prefetch_read(packet.buffer as usize * BUFFER_SIZE + usize::from(packet.offset));
     }
 
     /// Prefetches a buffer that `length` bytes will be written to.

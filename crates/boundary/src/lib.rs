@@ -56,7 +56,8 @@ pub use owners::{BufferOwners, PoolMember, PoolShare};
 pub use platform::{DoorbellCount, HeapUse, Platform};
 pub use port::{DirectBatch, DirectPacket, ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};
 pub use ring::{
-    Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError, Slots, indices,
+    Consumer, CorruptIndex, Descriptor, DescriptorError, FreeSlots, PoolLayout, Producer, RingError, Slots,
+    indices,
 };
 pub use source::{PayloadTail, SourceRegion};
 pub use status::{BoxState, MAX_PUBLISHED_REASONS, PublishedAccount, StatusPage};

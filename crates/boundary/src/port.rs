@@ -216,6 +216,18 @@ impl<Owner> HostPort<Owner> {
         Ok(self.from_box.available(wanted)?)
     }
 
+    /// Prefetches the slots of the next `count` packets that the box has sent.
+    #[inline]
+    pub fn prefetch_sent(&self, count: u32) {
+        self.from_box.prefetch_slots(count);
+    }
+
+    /// Prefetches the slots for the next `count` packets to the box.
+    #[inline]
+    pub fn prefetch_room(&self, count: u32) {
+        self.to_box.prefetch_slots(count);
+    }
+
     /// Copies the next packet that the box has sent and returns its bytes, or `None` if there is none according to the
     /// last [`available`](Self::available).
     #[inline]

@@ -127,8 +127,10 @@ impl Buffers {
         }))
     }
 
-    /// A copy of a packet whose buffer stays in its ring. Returns `None` if the descriptor is invalid.
-    #[inline]
+    /// A copy of a packet whose buffer stays in its ring. Returns `None` if the descriptor is invalid. This is rare, as spare buffers
+    /// are mostly there.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn packet_copy(
         &self,
         packet: Descriptor,

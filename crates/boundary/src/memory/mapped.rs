@@ -142,6 +142,25 @@ impl Mapped {
         for_each_line(self.base.as_ptr().wrapping_add(start), length, prefetch_write);
     }
 
+    /// Prefetches `count` words of the ring of `mask + 1` words at `start`, from number `first` on, for reading and writing.
+    ///
+    /// The peer on another processor has written these words. A load alone would fetch a line that is shared with that
+    /// processor, and the store that follows would wait for it once more.
+    #[inline(always)]
+    pub(crate) fn prefetch_ring(&self, start: usize, mask: u32, first: u32, count: u32) {
+        ring_lines(mask, first, count)
+            .for_each(|word| self.prefetch_write(start + word as usize * size_of::<u64>()));
+    }
+
+    /// The ring of `mask + 1` words at `start`, for many accesses; `None` if it is not inside the range or not aligned. `mask + 1`
+    /// is a power of two.
+    #[inline(always)]
+    pub(crate) fn ring(&self, start: usize, mask: u32) -> Option<MappedRing> {
+        let count = mask as usize + 1;
+        let words = self.inside(start, count * size_of::<u64>())?.cast::<AtomicU64>();
+        (count.is_power_of_two() && words.is_aligned()).then_some(MappedRing { words, mask })
+    }
+
     #[inline(always)]
     fn inside(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
         if size > self.size || offset > self.size - size {
@@ -170,6 +189,34 @@ impl Mapped {
         }
         // SAFETY: as in `word_u32`.
         Some(unsafe { at.as_ref() })
+    }
+}
+
+/// A ring of words in a mapped range. It is checked once, and each access takes one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MappedRing {
+    words: NonNull<AtomicU64>,
+    mask: u32,
+}
+
+impl MappedRing {
+    /// Loads the word with a number, which is reduced to the size of the ring.
+    #[inline(always)]
+    pub(crate) fn load(self, number: u32) -> u64 {
+        self.word(number).load(Ordering::Relaxed)
+    }
+
+    /// Stores it.
+    #[inline(always)]
+    pub(crate) fn store(self, number: u32, value: u64) {
+        self.word(number).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn word(&self, number: u32) -> &AtomicU64 {
+        // SAFETY: `Mapped::ring` found that as many aligned words as the mask says are inside the mapped range, which is mapped for
+        // as long as any part of it is used. As in `word_u32`, the reference to the atomic ends with the access.
+        unsafe { self.words.add((number & self.mask) as usize).as_ref() }
     }
 }
 
@@ -241,6 +288,15 @@ pub fn end_stream() {
     unsafe {
         core::arch::x86_64::_mm_sfence();
     }
+}
+
+/// The first word of each cache line of `count` words in a ring of `mask + 1` words, from number `first` on.
+#[inline(always)]
+fn ring_lines(mask: u32, first: u32, count: u32) -> impl Iterator<Item = u32> {
+    const WORDS: u32 = (CACHE_LINE / size_of::<u64>()) as u32;
+    let before = first % WORDS;
+    let lines = (before + count.min(mask + 1)).div_ceil(WORDS);
+    (0..lines).map(move |line| (first - before).wrapping_add(line * WORDS) & mask)
 }
 
 /// Calls `expect` for every cache line of the `length` bytes from `start`, which must be aligned to a line.
@@ -320,6 +376,34 @@ mod tests {
                 }
                 assert_eq!(lines.0, expected, "{offset} {length} {room}");
             }
+        }
+    }
+
+    #[test]
+    fn a_ring_lies_inside_its_memory() {
+        let mut bytes = [0u64; 10];
+        let memory = Mapped { base: NonNull::from(&mut bytes).cast(), size: 72 };
+        for (start, mask) in [(0, 15), (16, 7), (4, 3), (usize::MAX, 0), (0, 2), (0, u32::MAX)] {
+            assert!(memory.ring(start, mask).is_none(), "{start} {mask}");
+        }
+        let ring = memory.ring(8, 7).unwrap();
+        (0..9u32).for_each(|number| ring.store(number.wrapping_sub(4), number.into()));
+        assert_eq!([3, 4, 5, u32::MAX].map(|number| ring.load(number)), [7, 8, 1, 3]);
+        assert_eq!(bytes, [0, 4, 5, 6, 7, 8, 1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn the_lines_of_words_in_a_ring_are_found() {
+        for (first, count, expected) in [
+            (0, 0, &[][..]),
+            (3, 5, &[0]),
+            (3, 6, &[0, 8]),
+            (60, 5, &[56, 0]),
+            (u32::MAX, 2, &[56, 0]),
+            (8, 64, &[8, 16, 24, 32, 40, 48, 56, 0]),
+            (9, u32::MAX, &[8, 16, 24, 32, 40, 48, 56, 0, 8]),
+        ] {
+            assert!(ring_lines(63, first, count).eq(expected.iter().copied()), "{first} {count}");
         }
     }
 

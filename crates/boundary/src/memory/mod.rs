@@ -7,4 +7,5 @@ mod mapped;
 pub(crate) mod hostile;
 
 pub use access::SharedMemory;
+pub(crate) use mapped::MappedRing;
 pub use mapped::{CACHE_LINE, Mapped, end_stream};

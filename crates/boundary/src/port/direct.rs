@@ -15,16 +15,19 @@ const CAPACITY: u32 = 256;
 pub struct DirectPacket {
     /// What was noted when its box got it. The other box's port notes what is here when it [gets](HostPort::send_direct) it.
     pub tag: u64,
-    descriptor: Descriptor,
+    /// The word of its slot, which was copied once. It says [`Next`](Answer::Next), which is zero, as a word to a box does.
+    word: u64,
     /// The buffer that its box gets in exchange.
     spare: u32,
 }
+
+const _: () = assert!(Answer::Next.to_meta() == 0);
 
 impl DirectPacket {
     /// The packet's length in bytes.
     #[inline(always)]
     pub const fn length(&self) -> u32 {
-        self.descriptor.length
+        Descriptor::from_bits(self.word).length
     }
 }
 
@@ -89,15 +92,17 @@ impl<Owner> HostPort<Owner> {
         let (Some((owners, member)), Some(tags)) = (&self.member, &self.tags) else { return Ok(()) };
         let count = self.from_box.available(CAPACITY)?.min(CAPACITY);
         batch.seen = count as usize;
-        for distance in 0..count {
-            let Some(descriptor) = self.from_box.look_ahead(distance) else { break };
+        self.from_box.prefetch_slots(count);
+        batch.packets.reserve(count as usize);
+        self.from_box.look_each(count, |descriptor| {
             let is_own = self.pool.range(descriptor).is_ok() && owners.owns(*member, descriptor.buffer);
             let tag = tags.get(descriptor.buffer);
-            if descriptor.meta != Answer::Next.to_meta() || !is_own || tag == 0 {
-                break;
+            let is_direct = descriptor.meta == Answer::Next.to_meta() && is_own && tag != 0;
+            if is_direct {
+                batch.packets.push(DirectPacket { tag, word: descriptor.to_bits(), spare: 0 });
             }
-            batch.packets.push(DirectPacket { tag, descriptor, spare: 0 });
-        }
+            is_direct
+        });
         batch.source = Some((owners.clone(), *member));
         Ok(())
     }
@@ -110,26 +115,33 @@ impl<Owner> HostPort<Owner> {
         let Some((_, from)) = batch.source.as_ref().filter(|(others, _)| Arc::ptr_eq(owners, others)) else {
             return Ok(());
         };
-        self.to_box.free(batch.packets.len() as u32)?;
-        for packet in &mut batch.packets {
-            let Some(spare) = self.to_box.spare() else { break };
-            if !owners.exchange(*from, packet.descriptor, *to, spare.buffer) {
-                break;
+        let count = batch.packets.len() as u32;
+        self.to_box.free(count)?;
+        self.to_box.prefetch_slots(count);
+        let moved = self.to_box.fill_slots(|slots| {
+            let mut moved = 0;
+            for packet in &mut batch.packets {
+                let Some(spare) = slots.spare() else { break };
+                let descriptor = Descriptor::from_bits(packet.word);
+                if !owners.exchange(*from, descriptor, *to, spare.buffer) {
+                    break;
+                }
+                tags.set(descriptor.buffer, packet.tag);
+                slots.put(descriptor);
+                packet.spare = spare.buffer;
+                moved += 1;
             }
-            tags.set(packet.descriptor.buffer, packet.tag);
-            self.to_box.push(Descriptor { meta: 0, ..packet.descriptor });
-            packet.spare = spare.buffer;
-            batch.moved += 1;
-        }
+            moved
+        });
+        batch.moved += moved.unwrap_or(0);
         Ok(())
     }
 
     /// Takes the packets that the other box got, and returns their slots with the buffers that were exchanged for theirs. Returns
     /// true if the box sleeps and its doorbell must be rung.
     pub fn release_direct(&mut self, batch: &DirectBatch) -> bool {
-        for packet in batch.packets.get(..batch.moved).unwrap_or_default() {
-            self.from_box.exchange(packet.spare);
-        }
+        let moved = batch.packets.get(..batch.moved).unwrap_or_default();
+        self.from_box.exchange_each(moved.iter().map(|packet| packet.spare));
         self.from_box.release()
     }
 }

@@ -1,9 +1,9 @@
 //! The consumer of a ring: takes packets out.
 
-use super::cursor::{CorruptIndex, Reader, RingError, Slots};
+use super::cursor::{CorruptIndex, HEADER, Reader, RingError, Slots};
 use super::descriptor::Descriptor;
 use super::producer::slot_offset;
-use crate::memory::SharedMemory;
+use crate::memory::{Mapped, SharedMemory};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Takes descriptors out of a ring.
@@ -79,13 +79,6 @@ impl<M: SharedMemory> Consumer<M> {
             .then(|| Descriptor::from_bits(self.memory.load_u64(slot_offset(slot), Relaxed)))
     }
 
-    /// The descriptor `distance` slots after the next one. The producer may change the slot before it is taken: this copy is to be
-    /// checked and used, and [`exchange`](Self::exchange) then takes the slot, whatever is in it.
-    #[inline(always)]
-    pub fn look_ahead(&self, distance: u32) -> Option<Descriptor> {
-        self.peek_ahead(distance)
-    }
-
     /// Replaces the buffer in a slot whose descriptor was taken at this [`position`](Self::position). Must be called
     /// before [`release`](Self::release).
     #[inline(always)]
@@ -121,5 +114,65 @@ impl<M: SharedMemory> Consumer<M> {
     fn peek(&self) -> Option<Descriptor> {
         let word = || self.memory.load_u64(slot_offset(self.reader.tail() & self.mask), Relaxed);
         (self.reader.known() > 0).then(|| Descriptor::from_bits(word()))
+    }
+}
+
+impl Consumer<Mapped> {
+    /// Prefetches the next `count` slots, to take their descriptors and to leave other buffers in them.
+    #[inline(always)]
+    pub fn prefetch_slots(&self, count: u32) {
+        self.memory.prefetch_ring(HEADER, self.mask, self.reader.tail(), count);
+    }
+
+    /// Passes the next `count` descriptors, at most as many as are known to be available, to `look`, until it returns false. They
+    /// are not taken. The producer may change the slots before they are: these copies are to be checked and used, and
+    /// [`exchange_each`](Self::exchange_each) then takes the slots, whatever is in them.
+    #[inline(always)]
+    pub fn look_each(&self, count: u32, mut look: impl FnMut(Descriptor) -> bool) {
+        let Some(slots) = self.memory.ring(HEADER, self.mask) else { return };
+        let (first, count) = (self.reader.tail(), count.min(self.reader.known()));
+        for number in 0..count {
+            if !look(Descriptor::from_bits(slots.load(first.wrapping_add(number)))) {
+                break;
+            }
+        }
+    }
+
+    /// Takes the next slots, whatever is in them, and leaves these buffers there: at most as many as descriptors are known to be
+    /// available.
+    #[inline(always)]
+    pub fn exchange_each(&mut self, buffers: impl Iterator<Item = u32>) {
+        let Some(slots) = self.memory.ring(HEADER, self.mask) else { return };
+        let (first, mut count) = (self.reader.tail(), 0);
+        for buffer in buffers.take(self.reader.known() as usize) {
+            slots.store(first.wrapping_add(count), Descriptor { buffer, ..Descriptor::default() }.to_bits());
+            count += 1;
+        }
+        self.reader.advance(count);
+    }
+
+    /// Takes `count` descriptors, at most as many as are known to be available. Passes each to `take`, which returns the buffer that
+    /// stays in the slot for the producer, or `None` for the same one. What else it gets is the descriptor that is `ahead` slots
+    /// after this one, if it is among those to take: a hint, as of [`peek_ahead`](Self::peek_ahead).
+    ///
+    /// As with [`pop`](Self::pop), the producer chose every field.
+    #[inline(always)]
+    pub fn take_each(
+        &mut self,
+        count: u32,
+        ahead: u32,
+        mut take: impl FnMut(Descriptor, Option<Descriptor>) -> Option<u32>,
+    ) {
+        let Some(slots) = self.memory.ring(HEADER, self.mask) else { return };
+        let (first, count) = (self.reader.tail(), count.min(self.reader.known()));
+        for number in 0..count {
+            let at = first.wrapping_add(number);
+            let coming = (ahead < count - number).then(|| slots.load(at.wrapping_add(ahead)));
+            let descriptor = Descriptor::from_bits(slots.load(at));
+            if let Some(buffer) = take(descriptor, coming.map(Descriptor::from_bits)) {
+                slots.store(at, Descriptor { buffer, ..Descriptor::default() }.to_bits());
+            }
+        }
+        self.reader.advance(count);
     }
 }

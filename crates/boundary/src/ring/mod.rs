@@ -8,7 +8,7 @@ mod producer;
 pub use consumer::Consumer;
 pub use cursor::{CorruptIndex, RingError, Slots, indices};
 pub use descriptor::{Descriptor, DescriptorError, PoolLayout};
-pub use producer::Producer;
+pub use producer::{FreeSlots, Producer};
 
 pub(crate) use cursor::{HEADER, Reader, Writer};
 

@@ -2,7 +2,7 @@
 
 use super::cursor::{CorruptIndex, HEADER, RingError, Slots, Writer};
 use super::descriptor::Descriptor;
-use crate::memory::SharedMemory;
+use crate::memory::{Mapped, MappedRing, SharedMemory};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Puts descriptors into a ring.
@@ -138,6 +138,59 @@ impl<M: SharedMemory> Producer<M> {
     /// The total number of descriptors pushed, modulo 2^32.
     pub const fn position(&self) -> u32 {
         self.writer.head()
+    }
+}
+
+impl Producer<Mapped> {
+    /// Prefetches the next `count` slots, to take their buffers and to put descriptors into them.
+    #[inline(always)]
+    pub fn prefetch_slots(&self, count: u32) {
+        self.memory.prefetch_ring(HEADER, self.mask, self.writer.head(), count);
+    }
+
+    /// Calls `fill` with the next free slots, to put many descriptors into them.
+    #[inline(always)]
+    pub fn fill_slots<R>(&mut self, fill: impl FnOnce(&mut FreeSlots) -> R) -> Option<R> {
+        let ring = self.memory.ring(HEADER, self.mask)?;
+        let mut slots =
+            FreeSlots { ring, next: self.writer.head(), left: self.writer.room(), borrowed: self.borrowed };
+        let result = fill(&mut slots);
+        self.writer.advance(slots.next.wrapping_sub(self.writer.head()));
+        self.borrowed = slots.borrowed;
+        Some(result)
+    }
+}
+
+/// The free slots of a ring, as far as they are known: see [`Producer::fill_slots`].
+#[derive(Debug)]
+pub struct FreeSlots {
+    ring: MappedRing,
+    next: u32,
+    left: u32,
+    /// How many of them have lent their buffers.
+    borrowed: u32,
+}
+
+impl FreeSlots {
+    /// The buffer in the next slot, as of [`Producer::spare`].
+    #[inline(always)]
+    pub fn spare(&self) -> Option<Descriptor> {
+        (self.left > 0 && self.borrowed == 0).then(|| Descriptor::from_bits(self.ring.load(self.next)))
+    }
+
+    /// Puts a descriptor, of a buffer that the producer owns, into the next slot. Returns the buffer that was in it, unless it was
+    /// [borrowed](Producer::borrow). As with [`spare`](Producer::spare), it must be checked. Does nothing if there is no slot.
+    #[inline(always)]
+    pub fn put(&mut self, descriptor: Descriptor) -> Option<Descriptor> {
+        if self.left == 0 {
+            return None;
+        }
+        let before = self.spare();
+        self.ring.store(self.next, descriptor.to_bits());
+        self.borrowed = self.borrowed.saturating_sub(1);
+        self.next = self.next.wrapping_add(1);
+        self.left -= 1;
+        before
     }
 }
 

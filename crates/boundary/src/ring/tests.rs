@@ -78,6 +78,82 @@ fn a_full_ring_takes_no_more_and_buffers_are_exchanged() {
     assert_eq!(producer.spare().unwrap().buffer, 1001);
 }
 
+/// Operations on many slots leave the memory as those on one slot do, across the wrap too, and return the same.
+#[test]
+fn many_slots_at_once_are_as_one_after_the_other() {
+    let (mut words, mut random) = ([Vec::new(), Vec::new()], Random::new(5));
+    let memories = words.each_mut().map(region);
+    let start = u32::MAX - 1000;
+    memories.iter().for_each(|memory| [0, 64].iter().for_each(|at| memory.store_u32(*at, start, Relaxed)));
+    let mut producers = memories.map(|memory| Producer::at(memory, SLOTS, start).unwrap());
+    let mut consumers = memories.map(|memory| Consumer::at(memory, SLOTS, start).unwrap());
+    producers.iter_mut().for_each(|producer| producer.fill(500));
+    let (mut taken, mut next) = (0, 0);
+    for _ in 0..5_000 {
+        let [one, many] = &mut producers;
+        let mut pick = |most| random.below(most);
+        let (borrows, puts, takes, replaced) = (pick(4) * pick(20), pick(70), pick(70), pick(4));
+        for _ in 0..borrows {
+            assert_eq!(one.borrow(), many.borrow());
+        }
+        let wanted = puts + one.borrowed();
+        assert_eq!(one.free(wanted), many.free(wanted));
+        many.prefetch_slots(puts);
+        let descriptors = Vec::from_iter((0..puts).map(|number| Descriptor {
+            buffer: next + number,
+            offset: 3,
+            length: 9,
+            meta: 1,
+        }));
+        next = (next + puts) % (1 << 19);
+        let expected = Vec::from_iter(descriptors.iter().map(|descriptor| {
+            let before = one.spare();
+            (before, one.push(*descriptor).then_some(before).flatten())
+        }));
+        let found = many.fill_slots(|slots| {
+            Vec::from_iter(descriptors.iter().map(|descriptor| (slots.spare(), slots.put(*descriptor))))
+        });
+        assert_eq!(found, Some(expected));
+        assert_eq!((one.position(), one.borrowed()), (many.position(), many.borrowed()));
+        assert_eq!(one.publish(), many.publish());
+
+        let [one, many] = &mut consumers;
+        assert_eq!(one.available(takes), many.available(takes));
+        let known = one.available(0).unwrap();
+        let mut seen = Vec::new();
+        many.prefetch_slots(takes);
+        many.look_each(takes, |descriptor| {
+            seen.push(Some(descriptor));
+            seen.len() < 40
+        });
+        let ahead = |distance: u32| one.peek_ahead(distance).filter(|_| distance < takes.min(known));
+        assert_eq!(seen, Vec::from_iter((0..takes.min(known).min(40)).map(ahead)));
+        let ahead = Vec::from_iter((0..takes.min(known)).map(|number| ahead(number + 8)));
+        let mut ahead = ahead.into_iter();
+        many.take_each(takes, 8, |descriptor, coming| {
+            let spare = (descriptor.buffer % 4 < replaced).then_some(descriptor.buffer ^ 1);
+            let expected = match spare {
+                Some(spare) => one.exchange(spare),
+                None => one.pop(),
+            };
+            assert_eq!((Some(descriptor), Some(coming)), (expected, ahead.next()));
+            taken += 1;
+            spare
+        });
+        assert_eq!((one.position(), ahead.next()), (many.position(), None));
+        let known = one.available(0).unwrap();
+        many.exchange_each((0..replaced).map(|number| 900 + number));
+        (0..replaced.min(known)).for_each(|number| assert!(one.exchange(900 + number).is_some()));
+        assert_eq!(one.position(), many.position());
+        assert_eq!(one.release(), many.release());
+        assert!((0..SLOTS.bytes()).step_by(8).all(|at| {
+            let [one, many] = memories.map(|memory| memory.load_u64(at, Relaxed));
+            one == many
+        }));
+    }
+    assert!(taken > 50_000, "{taken}");
+}
+
 /// A producer that borrows buffers from free slots still fills every slot, and each buffer is held exactly once.
 #[test]
 fn borrowed_buffers_are_in_one_place_each() {

@@ -91,6 +91,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
+        self.port.prefetch_room(frames.len() as u32);
         for (at, number) in frames.iter().enumerate() {
             let Some(frame) = batch.split_frame(*number as usize) else { continue };
             let tag = batch.tag(*number as usize);
@@ -118,6 +119,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         };
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
+        self.port.prefetch_room(frames.len() as u32);
         for number in frames.iter().map(|number| *number as usize) {
             let Some(frame) = batch.split_frame(number) else { continue };
             let (length, tag) = (frame.length() as u64, batch.tag(number));
@@ -141,6 +143,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         let mut received = Received::default();
         let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
         if count > 0 {
+            self.port.prefetch_sent(count);
             batch.set_source(&self.origin);
         }
         for _ in 0..count {
