@@ -111,9 +111,12 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         tickets.queue.retain(|ticket| *ticket != self.ticket);
+        let has_waiting = !tickets.queue.is_empty();
         drop(tickets);
-        // All of them: which one is first, each knows only by looking.
-        self.next.notify_all();
+        // All of them: which one is first, each knows only by looking. To notify nobody costs a system call too.
+        if has_waiting {
+            self.next.notify_all();
+        }
     }
 }
 
