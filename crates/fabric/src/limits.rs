@@ -134,6 +134,13 @@ pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
 /// How long a thread that has carried out an order polls for the next one before it sleeps: a daemon often gives several in a row.
 pub(crate) const ORDER_POLL_TIME: Duration = Duration::from_micros(50);
 
+/// Channels for one order at a time. Each has a thread.
+pub(crate) const MAX_ORDER_CHANNELS: usize = 64;
+
+/// The time without orders after which a spare is made: it takes a processor from what the daemon orders. While the daemon waits for its
+/// disk, one is free.
+pub(crate) const SPARE_DELAY: Duration = Duration::from_micros(100);
+
 /// How long a thread polls for the end of a command to the switches' thread before it sleeps: nearly all take less.
 pub(crate) const COMMAND_POLL_TIME: Duration = Duration::from_micros(100);
 

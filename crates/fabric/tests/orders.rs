@@ -14,6 +14,7 @@ use protocol::{Channel, Hello, StoreIdentity};
 use random::Random;
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -75,6 +76,43 @@ fn strangers_are_refused_and_others_served() {
         let _ = served.join().unwrap();
     }
     assert_eq!(good.ask(orders::Ping {}), Ok(()));
+}
+
+#[test]
+fn order_channels_are_served_until_the_connection_ends() {
+    let fabric = fabric();
+    let (near, served) = connect(&fabric);
+    let (client, reader) = Client::connect(near, STORE).unwrap();
+    let reader = thread::spawn(move || reader.run(|_| {}));
+    client.open_channels(4).unwrap();
+    let pending = client.begin_alone(orders::Ping {}).unwrap().expect("a channel");
+    assert_eq!(client.wait_alone(pending), Ok(()));
+    assert_eq!(client.ask(orders::ForgetBox { name: name(0) }), Err(FabricError::NoBox(name(0))));
+    let more: Vec<_> = (0..4).map(|_| client.open_channels(19)).collect();
+    assert_eq!(more[..3], [const { Ok(()) }; 3]);
+    assert!(matches!(more[3], Err(FabricError::Limit(..))), "{more:?}");
+    assert_eq!(client.ask(orders::Ping {}), Ok(()));
+    client.close();
+    assert_eq!((served.join().unwrap(), reader.join().unwrap()), (None, None));
+}
+
+/// What is no order closes the connection, on whichever channel it comes.
+#[test]
+fn malformed_messages_on_order_channels_end_the_connection() {
+    let fabric = fabric();
+    for message in ["{}", "Order", ""] {
+        let (near, served) = connect(&fabric);
+        near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
+        let (own, far) = Channel::pair().unwrap();
+        let order = Box::new(orders::OpenChannels {}.into());
+        near.send(&ToFabric::Order { number: 1, order }, &[far.as_fd()]).unwrap();
+        drop(far);
+        own.send(&(message, u64::MAX, vec![0u8; 100]), &[]).unwrap();
+        let _ = served.join().unwrap();
+        // Both ends are closed.
+        assert!(own.receive::<FromFabric>(1 << 20).unwrap().is_none());
+    }
+    assert_eq!(client(&fabric).ask(orders::Ping {}), Ok(()));
 }
 
 #[test]

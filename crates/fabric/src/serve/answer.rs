@@ -170,6 +170,8 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let events = page.entries.into_iter().map(|(_, event)| event).collect();
             done(&order, Ok(EventPage { events, lost: page.lost, talkative }))
         }
+        // They belong to the connection.
+        Order::OpenChannels(_) => (Err(FabricError::Unsupported), Vec::new()),
         Order::UseFolder(order) => {
             if let Some(folder) = descriptors.into_iter().next() {
                 fabric.set_folder(folder);
@@ -188,7 +190,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
 }
 
 /// The outcome of an order; its type ensures that the answer is the order's.
-fn done<A: Ask>(_: &A, result: Result<A::Answer, OperationError>) -> Outcome {
+pub(super) fn done<A: Ask>(_: &A, result: Result<A::Answer, OperationError>) -> Outcome {
     (encoded(result.map_err(|error| FabricError::from(&error))), Vec::new())
 }
 

@@ -1,17 +1,21 @@
 //! A connection to a daemon, and the threads that carry out its orders.
 
-use super::answer::answer;
+use super::answer::{answer, done};
+use crate::error::OperationError;
 use crate::lifecycle::Fabric;
-use crate::limits::{KEPT_ORDER_THREADS, MAX_ORDER_THREADS, ORDER_POLL_TIME};
+use crate::limits::{
+    KEPT_ORDER_THREADS, MAX_ORDER_CHANNELS, MAX_ORDER_THREADS, ORDER_POLL_TIME, SPARE_DELAY,
+};
 use model::{BoxName, with_causes};
 use protocol::fabric::{
     FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Order, Reply, ToFabric, UnknownToFabric, VERSION,
 };
 use protocol::{Channel, ChannelError, Hello, Received, poll_briefly};
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// An order, or what can be told of one of a later version.
 type ReceivedOrder = Result<Option<Received<Result<ToFabric, UnknownToFabric>>>, ChannelError>;
@@ -21,15 +25,27 @@ type ReceivedOrder = Result<Option<Received<Result<ToFabric, UnknownToFabric>>>,
 struct Connection {
     fabric: Fabric,
     channel: Arc<Channel>,
-    /// Threads that wait for an order.
+    /// Threads that wait for an order at `channel`.
     waiting: AtomicUsize,
     /// Threads that wait or carry out an order.
     threads: AtomicUsize,
     /// Whether one of those that wait polls.
     is_polled: AtomicBool,
+    /// Channels for one order at a time, each with its thread.
+    order_channels: Mutex<Vec<Weak<Channel>>>,
+    spare: SpareWish,
+    closed: AtomicBool,
+}
+
+/// The wish for a spare. A thread fulfils it when orders come no more.
+#[derive(Debug, Default)]
+struct SpareWish {
     /// The box that was started last, if there may be no spare for the next one like it.
     started: Mutex<Option<BoxName>>,
-    closed: AtomicBool,
+    /// Notified when a box was started, or the connection closes.
+    changed: Condvar,
+    /// Orders that have come.
+    orders: AtomicU64,
 }
 
 /// Serves a daemon until it closes the connection. Returns why the connection ended, if not by the daemon.
@@ -45,17 +61,21 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(1),
         is_polled: AtomicBool::new(false),
-        started: Mutex::default(),
+        order_channels: Mutex::default(),
+        spare: SpareWish::default(),
         closed: AtomicBool::new(false),
     });
     fabric.retell_news();
-    let own = connection.clone();
-    let news = std::thread::Builder::new().name("news".into()).spawn(move || own.send_news());
+    let start = |name: &str, run: fn(&Connection)| {
+        let own = connection.clone();
+        std::thread::Builder::new().name(name.into()).spawn(move || run(&own))
+    };
+    let helpers = [start("news", Connection::send_news), start("spare", Connection::make_spares)];
     let why = connection.run(true);
     connection.close();
-    if let Ok(news) = news {
+    for helper in helpers.into_iter().flatten() {
         // A thread that panicked needs no further cleanup.
-        let _ = news.join();
+        let _ = helper.join();
     }
     why
 }
@@ -63,25 +83,6 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
 /// Reports a violation of the protocol. Unlike `eprintln`, it does not panic when standard error is closed.
 pub(crate) fn report(message: &str) {
     let _ = writeln!(std::io::stderr(), "clickbox fabric: {message}");
-}
-
-/// What is done after an order has been answered.
-enum FollowUp {
-    /// The sandbox of this box is created. The daemon stores the box meanwhile.
-    Prepare(BoxName),
-    /// A spare for the next box like this one is created, when no more orders come.
-    MakeSpare(BoxName),
-}
-
-impl FollowUp {
-    fn of(order: &Order) -> Option<Self> {
-        match order {
-            Order::DefineBox(order) if order.prepare => Some(Self::Prepare(order.definition.name.clone())),
-            Order::StartBox(order) => Some(Self::MakeSpare(order.name.clone())),
-            Order::LaunchBox(order) => Some(Self::MakeSpare(order.definition.name.clone())),
-            _ => None,
-        }
-    }
 }
 
 /// Exchanges the first messages.
@@ -99,12 +100,12 @@ fn greet(fabric: &Fabric, channel: &Channel) -> Result<(), String> {
 }
 
 impl Connection {
-    /// Receives an order that comes soon, unless another thread waits for one in this way.
-    fn poll(&self) -> Option<ReceivedOrder> {
+    /// Receives an order that comes soon on a channel, unless another thread waits for one in this way.
+    fn poll(&self, channel: &Channel) -> Option<ReceivedOrder> {
         if self.is_polled.swap(true, Ordering::SeqCst) {
             return None;
         }
-        let polled = poll_briefly(ORDER_POLL_TIME, || match self.channel.try_receive_or(MAX_ORDER_BYTES) {
+        let polled = poll_briefly(ORDER_POLL_TIME, || match channel.try_receive_or(MAX_ORDER_BYTES) {
             Err(ChannelError::WouldBlock) => None,
             received => Some(received),
         });
@@ -116,44 +117,16 @@ impl Connection {
     fn run(self: &Arc<Self>, stay: bool) -> Option<String> {
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let polled = self.poll();
-            if polled.is_none()
-                && let Some(name) = self.started().take()
-            {
-                self.leave();
-                self.fabric.make_spare(&name);
-                continue;
-            }
-            let received = polled.unwrap_or_else(|| self.channel.receive_or(MAX_ORDER_BYTES));
+            let received =
+                self.poll(&self.channel).unwrap_or_else(|| self.channel.receive_or(MAX_ORDER_BYTES));
             self.leave();
-            match received {
-                Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
-                    let follow_up = FollowUp::of(&order);
-                    let (result, descriptors) = answer(&self.fabric, *order, descriptors);
-                    let follow_up = follow_up.filter(|_| result.is_ok());
-                    let reply = FromFabric::Reply(Reply { number, result });
-                    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-                    if self.channel.send(&reply, &borrowed).is_err() {
-                        return None;
-                    }
-                    match follow_up {
-                        Some(FollowUp::Prepare(name)) => self.fabric.prepare(&name),
-                        Some(FollowUp::MakeSpare(name)) => drop(self.started().replace(name)),
-                        None => {}
-                    }
-                }
-                // A daemon of a later version gives an order that this fabric cannot carry out.
-                Ok(Some(Received { message: Err(UnknownToFabric::Order { number }), .. })) => {
-                    let result = Err(FabricError::Unsupported);
-                    if self.channel.send(&FromFabric::Reply(Reply { number, result }), &[]).is_err() {
-                        return None;
-                    }
-                }
-                Ok(Some(Received { message: Ok(ToFabric::Hello(_)), .. })) => {
-                    return Some("the daemon greets twice".into());
-                }
-                Ok(None) => return None,
-                Err(error) => return Some(with_causes(&error)),
+            let follow_up = match self.carry_out(&self.channel, received) {
+                ControlFlow::Continue(follow_up) => follow_up,
+                ControlFlow::Break(why) => return why,
+            };
+            // Another thread waits for orders meanwhile.
+            if let Some(name) = follow_up {
+                self.fabric.prepare(&name);
             }
             if !stay && self.waiting.load(Ordering::SeqCst) >= KEPT_ORDER_THREADS {
                 return None;
@@ -161,15 +134,112 @@ impl Connection {
         }
     }
 
+    /// Carries out the orders on an order channel until it ends.
+    fn run_alone(self: &Arc<Self>, channel: &Channel) -> Option<String> {
+        loop {
+            let received = self.poll(channel).unwrap_or_else(|| channel.receive_or(MAX_ORDER_BYTES));
+            match self.carry_out(channel, received) {
+                ControlFlow::Continue(None) => {}
+                ControlFlow::Continue(Some(name)) => {
+                    // The next order is not to wait for it. If there is no thread, the start of the box makes up for it.
+                    let fabric = self.fabric.clone();
+                    drop(
+                        std::thread::Builder::new()
+                            .name("prepare".into())
+                            .spawn(move || fabric.prepare(&name)),
+                    );
+                }
+                ControlFlow::Break(why) => return why,
+            }
+        }
+    }
+
+    /// Carries out an order that was received on a channel. Returns the box whose sandbox is to be created now, while the daemon
+    /// stores the box, or why the connection ends, if not by the daemon.
+    fn carry_out(
+        self: &Arc<Self>,
+        channel: &Channel,
+        received: ReceivedOrder,
+    ) -> ControlFlow<Option<String>, Option<BoxName>> {
+        let (number, order, descriptors) = match received {
+            Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
+                (number, *order, descriptors)
+            }
+            // A daemon of a later version gives an order that this fabric cannot carry out.
+            Ok(Some(Received { message: Err(UnknownToFabric::Order { number }), .. })) => {
+                let result = Err(FabricError::Unsupported);
+                return match channel.send(&FromFabric::Reply(Reply { number, result }), &[]) {
+                    Ok(()) => ControlFlow::Continue(None),
+                    Err(_) => ControlFlow::Break(None),
+                };
+            }
+            Ok(Some(Received { message: Ok(ToFabric::Hello(_)), .. })) => {
+                return ControlFlow::Break(Some("the daemon greets twice".into()));
+            }
+            Ok(None) => return ControlFlow::Break(None),
+            Err(error) => return ControlFlow::Break(Some(with_causes(&error))),
+        };
+        self.spare.orders.fetch_add(1, Ordering::SeqCst);
+        let prepared = match &order {
+            Order::DefineBox(order) if order.prepare => Some(order.definition.name.clone()),
+            _ => None,
+        };
+        let started = match &order {
+            Order::StartBox(order) => Some(order.name.clone()),
+            Order::LaunchBox(order) => Some(order.definition.name.clone()),
+            _ => None,
+        };
+        let (result, descriptors) = match order {
+            Order::OpenChannels(order) => done(&order, self.open_channels(descriptors)),
+            order => answer(&self.fabric, order, descriptors),
+        };
+        let is_done = result.is_ok();
+        let reply = FromFabric::Reply(Reply { number, result });
+        let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        if channel.send(&reply, &borrowed).is_err() {
+            return ControlFlow::Break(None);
+        }
+        if let Some(name) = started.filter(|_| is_done) {
+            *self.spare.started() = Some(name);
+            self.spare.changed.notify_all();
+        }
+        ControlFlow::Continue(prepared.filter(|_| is_done))
+    }
+
+    /// Serves further channels, each in a thread.
+    fn open_channels(self: &Arc<Self>, descriptors: Vec<OwnedFd>) -> Result<(), OperationError> {
+        for descriptor in descriptors {
+            let channel = Arc::new(Channel::from(descriptor));
+            {
+                let mut all = self.order_channels();
+                all.retain(|channel| channel.strong_count() > 0);
+                // They are shut down together, when this is set.
+                if self.closed.load(Ordering::SeqCst) || all.len() >= MAX_ORDER_CHANNELS {
+                    return Err(OperationError::Limit("order channels", MAX_ORDER_CHANNELS));
+                }
+                all.push(Arc::downgrade(&channel));
+            }
+            let own = self.clone();
+            let run = move || {
+                if let Some(why) = own.run_alone(&channel) {
+                    own.refuse(&why);
+                }
+            };
+            let started = std::thread::Builder::new().name("order".into()).spawn(run);
+            started.map_err(|error| OperationError::system("start a thread", error))?;
+        }
+        Ok(())
+    }
+
+    fn order_channels(&self) -> MutexGuard<'_, Vec<Weak<Channel>>> {
+        self.order_channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The thread that calls this waits no more. The last one that waited starts another one before it does what may take long.
     fn leave(self: &Arc<Self>) {
         if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.start_thread();
         }
-    }
-
-    fn started(&self) -> MutexGuard<'_, Option<BoxName>> {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start_thread(self: &Arc<Self>) {
@@ -182,8 +252,7 @@ impl Connection {
         let own = self.clone();
         let run = move || {
             if let Some(why) = own.run(false) {
-                report(&format!("the daemon's message is not understood: {why}"));
-                own.close();
+                own.refuse(&why);
             }
             own.threads.fetch_sub(1, Ordering::SeqCst);
         };
@@ -203,9 +272,46 @@ impl Connection {
         }
     }
 
+    /// Closes the connection, in another thread than the first.
+    fn refuse(&self, why: &str) {
+        report(&format!("the daemon's message is not understood: {why}"));
+        self.close();
+    }
+
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.channel.shut_down();
+        self.order_channels().iter().filter_map(Weak::upgrade).for_each(|channel| channel.shut_down());
         self.fabric.wake_news();
+        // A thread that has just looked whether it is closed waits now.
+        drop(self.spare.started());
+        self.spare.changed.notify_all();
+    }
+
+    /// Makes spares for boxes like those that are started, until the connection closes.
+    fn make_spares(&self) {
+        let is_open = || !self.closed.load(Ordering::SeqCst);
+        while is_open() {
+            let started = self.spare.started();
+            let waited = self.spare.changed.wait_while(started, |started| started.is_none() && is_open());
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            loop {
+                let seen = self.spare.orders.load(Ordering::SeqCst);
+                std::thread::sleep(SPARE_DELAY);
+                if self.spare.orders.load(Ordering::SeqCst) == seen || !is_open() {
+                    break;
+                }
+            }
+            let name = self.spare.started().take();
+            if let Some(name) = name.filter(|_| is_open()) {
+                self.fabric.make_spare(&name);
+            }
+        }
+    }
+}
+
+impl SpareWish {
+    fn started(&self) -> MutexGuard<'_, Option<BoxName>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
 //! The daemon's side of the conversation.
 
 use super::error::FabricError;
-use super::orders::Ask;
+use super::order_channels::{Incoming, Meaning, OrderChannels, OwnOrder};
+use super::orders::{Ask, OpenChannels};
 use super::{FromFabric, MAX_REPLY_BYTES, Notice, Reply, ToFabric, UnknownFromFabric, VERSION};
 use crate::channel::{Channel, ChannelError, Received};
 use crate::codec;
@@ -11,7 +12,7 @@ use serde_bytes::ByteBuf;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,16 +27,14 @@ type Caller = Box<dyn FnOnce(Outcome) + Send>;
 /// Takes what the fabric tells unasked.
 type NoticeHandler = Box<dyn Fn(Notice) + Send + Sync>;
 
-/// A message of the fabric, or what can be told of one of a later version.
-type FromFabricOrLater = Result<Option<Received<Result<FromFabric, UnknownFromFabric>>>, ChannelError>;
-
-/// How long a thread that has sent an order receives the answer itself, before it leaves that to the [`Reader`]'s thread: most
-/// orders take no longer.
+/// How long a thread that has sent an order polls for the answer before it sleeps: most orders take no longer.
 const POLL_TIME: Duration = Duration::from_micros(250);
 
 /// A connection to a fabric. Many threads may ask at once.
 pub struct Client {
     channel: Channel,
+    /// Channels for orders that need no other thread.
+    orders: OrderChannels,
     waiting: Mutex<Waiting>,
     /// The version that the fabric speaks.
     peer_version: u16,
@@ -74,8 +73,30 @@ impl fmt::Debug for Waiting {
 /// An order that was sent. Its answer is dropped with this.
 #[derive(Debug)]
 pub struct Pending<A> {
-    outcome: Receiver<Outcome>,
+    from: Source,
     order: PhantomData<A>,
+}
+
+/// Where the answer to an order comes from.
+#[derive(Debug)]
+enum Source {
+    /// A channel that has this order only.
+    Channel(OwnOrder),
+    /// The thread that receives it on the channel of the conversation.
+    Thread(Receiver<Outcome>),
+}
+
+/// An order on a channel of its own, as by [`Client::begin_alone`]. Its answer can be waited for at this descriptor.
+#[derive(Debug)]
+pub struct PendingAlone<A> {
+    own: OwnOrder,
+    order: PhantomData<A>,
+}
+
+impl<A> AsFd for PendingAlone<A> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
+    }
 }
 
 /// Receives what the fabric sends and no thread that waits has received. Exactly one thread runs it.
@@ -102,6 +123,7 @@ impl Client {
         };
         let client = Arc::new(Self {
             channel,
+            orders: OrderChannels::default(),
             waiting: Mutex::default(),
             peer_version,
             notice_handler: OnceLock::new(),
@@ -134,27 +156,141 @@ impl Client {
         self.wait(pending)
     }
 
+    /// Opens channels for orders, if the fabric can serve them.
+    pub fn open_channels(&self, count: usize) -> Result<(), FabricError> {
+        let failed = |error: std::io::Error| FabricError::System(error.to_string());
+        let pairs = (0..count).map(|_| Channel::pair()).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let (near, far): (Vec<Channel>, Vec<Channel>) = pairs.into_iter().unzip();
+        let descriptors: Vec<_> = far.iter().map(AsFd::as_fd).collect();
+        match self.ask_with(OpenChannels {}, &descriptors) {
+            Ok(_) => self.orders.add(near),
+            // One of an earlier version.
+            Err(FabricError::Unsupported) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Sends an order with descriptors, and does not wait.
     pub fn begin<A: Ask>(&self, order: A, descriptors: &[BorrowedFd<'_>]) -> Result<Pending<A>, FabricError> {
+        let order = match self.begin_own(order, descriptors)? {
+            Ok(own) => return Ok(Pending { from: Source::Channel(own), order: PhantomData }),
+            Err(order) => order,
+        };
         let (sender, outcome) = sync_channel(1);
         // The caller waits, and the queue has room for its one reply.
         let number = self.register(Box::new(move |outcome| drop(sender.try_send(outcome))))?;
         let sent = self.channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors);
         sent.map_err(|error| self.not_sent(number, &error))?;
-        Ok(Pending { outcome, order: PhantomData })
+        Ok(Pending { from: Source::Thread(outcome), order: PhantomData })
+    }
+
+    /// Sends an order on a channel of its own. Returns the order if there is none.
+    fn begin_own<A: Ask>(
+        &self,
+        order: A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Result<OwnOrder, A>, FabricError> {
+        let Some(channel) = self.orders.take() else { return Ok(Err(order)) };
+        let number = {
+            let mut waiting = self.waiting();
+            waiting.last += 1;
+            waiting.last
+        };
+        // It has no other message, so this waits for nothing.
+        match channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors) {
+            Ok(()) => Ok(Ok(OwnOrder { channel, number })),
+            Err(ChannelError::Closed) => Err(self.ended()),
+            Err(error) => {
+                self.orders.put_back(channel);
+                Err(FabricError::System(::model::with_causes(&error)))
+            }
+        }
     }
 
     /// Waits for the answer to an order that this client has sent, and the descriptors that come with it.
     pub fn wait<A: Ask>(
         &self,
-        Pending { outcome, .. }: Pending<A>,
+        Pending { from, .. }: Pending<A>,
     ) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
-        let (result, descriptors) = match self.poll(|| outcome.try_recv().ok()) {
-            Some(outcome) => outcome,
-            // An error means that the reader dropped the caller because the fabric has gone.
-            None => outcome.recv().map_err(|_| FabricError::Disconnected)?,
+        let (result, descriptors) = match from {
+            Source::Channel(own) => {
+                let message = self.poll_own(&own).unwrap_or_else(|| own.receive());
+                self.outcome(own, message)
+            }
+            Source::Thread(outcome) => match self.poll(|| outcome.try_recv().ok()) {
+                Some(outcome) => outcome,
+                // An error means that the reader dropped the caller because the fabric has gone.
+                None => outcome.recv().map_err(|_| FabricError::Disconnected)?,
+            },
         };
         Ok((decoded::<A>(result)?, descriptors))
+    }
+
+    /// Sends an order that is answered without another thread of this process. Returns the order if that is not possible now.
+    pub fn begin_alone<A: Ask>(&self, order: A) -> Result<Result<PendingAlone<A>, A>, FabricError> {
+        let begun = self.begin_own(order, &[])?;
+        Ok(begun.map(|own| PendingAlone { own, order: PhantomData }))
+    }
+
+    /// The answer to an order if it comes soon; else the order.
+    pub fn wait_briefly<A: Ask>(
+        &self,
+        pending: PendingAlone<A>,
+    ) -> Result<Result<A::Answer, FabricError>, PendingAlone<A>> {
+        match self.poll_own(&pending.own) {
+            Some(message) => Ok(decoded::<A>(self.outcome(pending.own, message).0)),
+            None => Err(pending),
+        }
+    }
+
+    /// Waits for the answer to an order.
+    pub fn wait_alone<A: Ask>(
+        &self,
+        PendingAlone { own, .. }: PendingAlone<A>,
+    ) -> Result<A::Answer, FabricError> {
+        let message = own.receive();
+        decoded::<A>(self.outcome(own, message).0)
+    }
+
+    /// A message that comes soon on an order channel, unless another thread polls.
+    fn poll_own(&self, own: &OwnOrder) -> Option<Incoming> {
+        if self.is_polled.swap(true, Ordering::SeqCst) {
+            return own.try_receive();
+        }
+        let found = poll_briefly(POLL_TIME, || own.try_receive());
+        self.is_polled.store(false, Ordering::SeqCst);
+        found
+    }
+
+    /// What the caller of an order gets.
+    fn outcome(&self, own: OwnOrder, message: Incoming) -> Outcome {
+        let result = match own.meaning(message) {
+            Meaning::Reply(result, descriptors) => {
+                self.orders.put_back(own.channel);
+                return (result, descriptors);
+            }
+            Meaning::Later => Err(later()),
+            Meaning::Truncated => Err(no_descriptors()),
+            Meaning::End => return (Err(self.ended()), Vec::new()),
+            Meaning::Fault(why) => {
+                self.waiting().fault = Some(why);
+                return (Err(self.ended()), Vec::new());
+            }
+        };
+        self.orders.put_back(own.channel);
+        (result, Vec::new())
+    }
+
+    /// Ends the conversation, and waits until no more orders are taken for this fabric. An order channel may end before the others.
+    fn ended(&self) -> FabricError {
+        self.close();
+        let (sender, end) = sync_channel::<Outcome>(1);
+        if self.register(Box::new(move |outcome| drop(sender.try_send(outcome)))).is_ok() {
+            // The reader drops all callers when it ends.
+            let _ = end.recv();
+        }
+        FabricError::Disconnected
     }
 
     /// Sends an order, and has the reader's thread pass the answer to `answered`, which must not wait for anything. It is
@@ -230,7 +366,7 @@ impl Client {
     }
 
     /// Passes a message on.
-    fn take(&self, received: FromFabricOrLater, notice: &NoticeHandler) -> Result<(), Ended> {
+    fn take(&self, received: Incoming, notice: &NoticeHandler) -> Result<(), Ended> {
         match received {
             Ok(Some(Received { message: Ok(message), descriptors })) => match message {
                 FromFabric::Reply(Reply { number, result }) => self.answer(number, (result, descriptors)),
@@ -239,17 +375,15 @@ impl Client {
             },
             // A fabric of a later version has more errors and notices. They concern one order, or none.
             Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. })) => {
-                let error = FabricError::Protocol("the reply is one of a later version".into());
-                self.answer(reply.number, (Err(error), Vec::new()));
+                self.answer(reply.number, (Err(later()), Vec::new()));
             }
             Ok(Some(Received { message: Err(UnknownFromFabric::Notice(_)), .. })) => {}
             Ok(None) => return Err(Ended(None)),
             // This process has no descriptors left for a long reply. It is unknown whose it was.
             Err(ChannelError::Truncated) => {
-                let message = "the daemon has no file descriptors left".to_string();
                 let callers = std::mem::take(&mut self.waiting().callers);
                 for caller in callers.into_values() {
-                    caller((Err(FabricError::System(message.clone())), Vec::new()));
+                    caller((Err(no_descriptors()), Vec::new()));
                 }
             }
             Err(error) => return Err(Ended(Some(::model::with_causes(&error)))),
@@ -260,7 +394,18 @@ impl Client {
     /// Closes the connection. Callers that wait get [`FabricError::Disconnected`].
     pub fn close(&self) {
         self.channel.shut_down();
+        self.orders.close();
     }
+}
+
+/// The error for an answer of a later version.
+fn later() -> FabricError {
+    FabricError::Protocol("the reply is one of a later version".into())
+}
+
+/// The error for an answer whose descriptors this process has no room for.
+fn no_descriptors() -> FabricError {
+    FabricError::System("the daemon has no file descriptors left".into())
 }
 
 /// The answer to an order.
@@ -281,7 +426,7 @@ impl Reader {
                 break why;
             }
         };
-        client.channel.shut_down();
+        client.close();
         let mut waiting = client.waiting();
         waiting.closed = true;
         waiting.callers.clear();

@@ -7,9 +7,10 @@
 mod client;
 mod error;
 mod model;
+mod order_channels;
 pub mod orders;
 
-pub use client::{Client, Pending, Reader};
+pub use client::{Client, Pending, PendingAlone, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,

@@ -550,6 +550,10 @@ orders! {
         most: u32,
     } -> EventPage;
 
+    /// Serves further channels, whose descriptors come with the order, until the conversation ends. The daemon sends an order on one
+    /// of them, and no other before its reply.
+    OpenChannels {} -> ();
+
     /// Creates the files that boxes write in a folder, whose descriptor comes with the order.
     UseFolder {} -> ();
 

@@ -354,6 +354,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         LoadImage { image: image(), bytes: 3 } => ();
         ForgetImage { image: image() } => ();
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };
+        OpenChannels {} => ();
         UseFolder {} => ();
         EndWithConnection {} => ();
         End {} => ();
