@@ -197,6 +197,11 @@ impl Fabrics {
         self.link(&order.target())?.ask(order)
     }
 
+    /// As [`ask`](Self::ask), for a thread of the runtime, which passes on its other tasks if the answer does not come soon.
+    pub(crate) fn ask_promptly<A: Route>(&self, order: A) -> Result<A::Answer, OperationError> {
+        self.link(&order.target())?.ask_promptly(order)
+    }
+
     /// Sends an order to the fabric that it concerns, and does not wait for its answer.
     pub(crate) fn begin<A: Route>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
         self.link(&order.target())?.begin(order)

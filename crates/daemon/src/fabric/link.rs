@@ -5,13 +5,16 @@ use super::fault::with_fault;
 use crate::error::OperationError;
 use api::Owner;
 use protocol::StoreIdentity;
-use protocol::fabric::{Ask, Client, FabricError, Pending, Reader};
+use protocol::fabric::{Ask, Client, FabricError, Pending, PendingAlone, Reader};
 use protocol::launcher::Ending;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::task::block_in_place;
 
 /// How long an order waits for a fabric that is being restarted.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +56,42 @@ pub(crate) struct PendingOrder<A> {
 }
 
 /// The answer to an order, for a task that awaits it.
-pub(crate) type AwaitedAnswer<A> = oneshot::Receiver<Result<<A as Ask>::Answer, FabricError>>;
+#[derive(Debug)]
+pub(crate) enum AwaitedAnswer<A: Ask> {
+    /// It came at once.
+    Here(Result<A::Answer, FabricError>),
+    /// It comes on a channel of its own.
+    Alone(Arc<Client>, PendingAlone<A>),
+    /// The thread that receives it passes it on.
+    Passed(oneshot::Receiver<Result<A::Answer, FabricError>>),
+}
+
+/// Waits until a channel has a message, or has ended. No thread does.
+async fn readable(channel: BorrowedFd<'_>) -> io::Result<()> {
+    let socket = UnixStream::from(channel.try_clone_to_owned()?);
+    socket.set_nonblocking(true)?;
+    let socket = tokio::net::UnixStream::from_std(socket)?;
+    socket.readable().await?;
+    // The two have one mode.
+    socket.into_std()?.set_nonblocking(false)
+}
+
+impl<A: Ask> AwaitedAnswer<A> {
+    /// Waits for the answer. No thread does.
+    pub(crate) async fn get(self) -> Result<A::Answer, OperationError> {
+        let answer = match self {
+            Self::Here(answer) => answer,
+            Self::Alone(client, pending) => {
+                let failed = |error| OperationError::system("wait for the fabric", error);
+                readable(pending.as_fd()).await.map_err(failed)?;
+                client.wait_alone(pending)
+            }
+            // An error means that the fabric has gone.
+            Self::Passed(answer) => answer.await.unwrap_or(Err(FabricError::Disconnected)),
+        };
+        Ok(answer?)
+    }
+}
 
 impl<A: Ask> PendingOrder<A> {
     /// Waits for the answer.
@@ -203,6 +241,21 @@ impl FabricLink {
         with_fault(|| Ok(client.ask(order)?))
     }
 
+    /// As [`ask`](Self::ask), for a thread of the runtime, which passes on its other tasks if the answer does not come soon.
+    pub(crate) fn ask_promptly<A: Ask>(&self, order: A) -> Result<A::Answer, OperationError> {
+        let Some(client) = self.state().client.clone() else { return block_in_place(|| self.ask(order)) };
+        with_fault(|| {
+            let answer = match client.begin_alone(order)? {
+                Ok(pending) => match client.wait_briefly(pending) {
+                    Ok(answer) => answer,
+                    Err(pending) => block_in_place(|| client.wait_alone(pending)),
+                },
+                Err(order) => block_in_place(|| client.ask(order)),
+            };
+            Ok(answer?)
+        })
+    }
+
     /// Sends an order, and does not wait.
     pub(crate) fn begin<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
         let client = self.client()?;
@@ -217,20 +270,28 @@ impl FabricLink {
         Ok(PendingOrder { client, pending })
     }
 
-    /// Sends an order if that is possible without waiting. The receiver then gets its answer, or nothing if the fabric ends. An
-    /// answer that comes at once is waited for.
+    /// Sends an order if that is possible without waiting. An answer that comes at once is waited for.
     pub(crate) fn try_begin<A>(&self, order: A) -> Result<Option<AwaitedAnswer<A>>, OperationError>
     where
         A: Ask,
         A::Answer: Send + 'static,
     {
         let Some(client) = self.state().client.clone() else { return Ok(None) };
+        let order = match client.begin_alone(order)? {
+            Ok(pending) => {
+                return Ok(Some(match client.wait_briefly(pending) {
+                    Ok(answer) => AwaitedAnswer::Here(answer),
+                    Err(pending) => AwaitedAnswer::Alone(client, pending),
+                }));
+            }
+            Err(order) => order,
+        };
         let (sender, answer) = oneshot::channel();
         if !client.try_begin(order, move |answer| drop(sender.send(answer)))? {
             return Ok(None);
         }
         client.poll(|| (!answer.is_empty()).then_some(()));
-        Ok(Some(answer))
+        Ok(Some(AwaitedAnswer::Passed(answer)))
     }
 
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.

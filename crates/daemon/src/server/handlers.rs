@@ -2,7 +2,7 @@
 
 use super::record::RecordNote;
 use super::request::{JsonBody, PathNames};
-use super::respond::{ErrorResponse, JsonResult, answer, done};
+use super::respond::{ErrorResponse, JsonResult, answer, done_promptly};
 use crate::supervisor::Supervisor;
 use api::{BoxName, ErrorCode, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite};
 use axum::http::StatusCode;
@@ -53,5 +53,5 @@ pub(super) async fn write_handler(
 ) -> Result<StatusCode, ErrorResponse> {
     note.detail(&request.value.0);
     let path = handler(names)?;
-    done(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
+    done_promptly(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
 }

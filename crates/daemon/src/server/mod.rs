@@ -11,6 +11,7 @@ mod listen;
 mod listeners;
 mod memory;
 mod metrics;
+mod next_request;
 mod private;
 mod record;
 mod request;

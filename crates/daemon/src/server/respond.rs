@@ -44,8 +44,16 @@ pub(super) async fn wait<T: Send + 'static>(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
 ) -> Result<T, ErrorResponse> {
-    let operation = || operation(&supervisor).map_err(|error| supervisor.name_file_system(error));
-    match catch_unwind(AssertUnwindSafe(|| tokio::task::block_in_place(operation))) {
+    run(&supervisor, || tokio::task::block_in_place(|| operation(&supervisor)))
+}
+
+/// Runs an operation of the supervisor in this thread.
+fn run<T>(
+    supervisor: &Supervisor,
+    operation: impl FnOnce() -> Result<T, OperationError>,
+) -> Result<T, ErrorResponse> {
+    let operation = || operation().map_err(|error| supervisor.name_file_system(error));
+    match catch_unwind(AssertUnwindSafe(operation)) {
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorResponse::new(
             ErrorCode::Internal,
@@ -60,6 +68,15 @@ pub(super) async fn answer<T: Send + 'static>(
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
 ) -> JsonResult<T> {
     wait(supervisor, operation).await.map(Json)
+}
+
+/// Runs an operation that says itself when it blocks, with an empty response. Until then no other thread is woken to serve the other
+/// connections.
+pub(super) async fn done_promptly(
+    supervisor: Supervisor,
+    operation: impl FnOnce(&Supervisor) -> Result<(), OperationError>,
+) -> Result<StatusCode, ErrorResponse> {
+    run(&supervisor, || operation(&supervisor)).map(|()| StatusCode::NO_CONTENT)
 }
 
 /// Like [`wait`], with an empty response.

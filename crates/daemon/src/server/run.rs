@@ -6,6 +6,7 @@ use super::connection::{Connections, accept, admit};
 use super::error::RunError;
 use super::listeners::Listeners;
 use super::memory::MemoryPool;
+use super::next_request::NextRequest;
 use super::routes::{ServerState, routes};
 use super::service_manager;
 use super::shutdown::{Shutdown, ShutdownSender};
@@ -224,7 +225,7 @@ async fn serve(
             accepted = accept(unix.accept(), &unix, &near, exhausted) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));
-                    let stream = WriteTimeout::new(stream);
+                    let stream = WriteTimeout::new(NextRequest::new(stream));
                     connections.serve((&near, peer), async { Some(stream) }, open.clone());
                 }
             }

@@ -31,8 +31,8 @@ impl Supervisor {
         let Some(answer) = self.0.fabrics.try_begin(read_order(path, argument, CALL_TIMEOUT))? else {
             return Ok(None);
         };
-        // The box has the time that is in the order. An error means that the fabric has gone.
-        let value = answer.await.unwrap_or(Err(FabricError::Disconnected))?;
+        // The box has the time that is in the order.
+        let value = answer.get().await?;
         Ok(Some(HandlerValue { value: Value(value.into_vec()) }))
     }
 

@@ -29,6 +29,9 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most events that are fetched at once.
 const MAX_EVENTS: u32 = 1024;
 
+/// Channels for one order at a time: the threads that give an order and receive its answer without another one. More share a channel.
+const ORDER_CHANNELS: usize = 4;
+
 /// Pauses between attempts to restart a fabric that has ended: the first, and the longest.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -61,7 +64,11 @@ impl Supervisor {
         let rebuilt = self.reconcile(link);
         drop(rebuild);
         match rebuilt {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                // Orders can do without them.
+                let _ = client.open_channels(ORDER_CHANNELS);
+                Ok(true)
+            }
             // Its reader then does not connect again, because the caller does.
             Err(failure) if link.lost(&client) => Err(failure),
             Err(_) => Ok(false),

@@ -17,6 +17,8 @@ use protocol::fabric::NewPortNumbersReply;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::block_in_place;
 
 /// A deferred action on the supervisor.
 type Deferred = Box<dyn FnOnce(&Supervisor) + Send>;
@@ -168,9 +170,28 @@ impl Supervisor {
         subject: &Subject,
         claims: &dyn Fn() -> Vec<Claim>,
     ) -> Result<ClaimGuard<'_>, OperationError> {
-        let with_daemon = || std::iter::once(Claim::rely(Subject::Daemon)).chain(claims()).collect();
-        let taken = self.0.claims.take(subject, CHANGE_TIMEOUT, &with_daemon);
+        let taken = self.claim_within(subject, CHANGE_TIMEOUT, claims);
         taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))
+    }
+
+    /// As [`claim_for`](Self::claim_for), for a thread of the runtime, which passes on its other tasks if it has to wait.
+    pub(super) fn claim_promptly(
+        &self,
+        subject: &Subject,
+        claims: &dyn Fn() -> Vec<Claim>,
+    ) -> Result<ClaimGuard<'_>, OperationError> {
+        let taken = self.claim_within(subject, Duration::ZERO, claims);
+        taken.or_else(|_| block_in_place(|| self.claim_for(subject, claims)))
+    }
+
+    fn claim_within(
+        &self,
+        subject: &Subject,
+        timeout: Duration,
+        claims: &dyn Fn() -> Vec<Claim>,
+    ) -> Result<ClaimGuard<'_>, Conflict> {
+        let with_daemon = || std::iter::once(Claim::rely(Subject::Daemon)).chain(claims()).collect();
+        self.0.claims.take(subject, timeout, &with_daemon)
     }
 
     /// Makes a change of the store that needs no operation, with the entry of the request in the audit log.

@@ -11,10 +11,11 @@ use api::{BoxName, ConfigurationName, Drift, Event, EventKind, HandlerPath, Reco
 use protocol::fabric::{WritesReply, orders};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeSet;
+use tokio::task::block_in_place;
 
 impl Supervisor {
     /// Writes a handler. A write that changes the configuration is stored when this returns. If it cannot be stored, it is
-    /// taken back.
+    /// taken back. A thread of the runtime passes on its other tasks only if this takes longer than to wake another thread.
     pub fn write(&self, path: &HandlerPath, value: &[u8]) -> Result<(), OperationError> {
         let most = boundary::limits::MAX_REQUEST / 2;
         if value.len() > most {
@@ -22,8 +23,8 @@ impl Supervisor {
         }
         let name = &path.name;
         let managed = self.0.managed_box(name)?;
-        let _claims = self.claim_for(&Subject::from(name), &|| vec![Claim::change(name)])?;
-        let written = self.0.fabrics.ask(orders::WriteHandler {
+        let _claims = self.claim_promptly(&Subject::from(name), &|| vec![Claim::change(name)])?;
+        let written = self.0.fabrics.ask_promptly(orders::WriteHandler {
             name: name.clone(),
             configuration: path.configuration.clone(),
             handler: path.handler.clone(),
@@ -33,10 +34,12 @@ impl Supervisor {
             self.2.set_unneeded();
             return Ok(());
         };
-        let stored = self.apply(StoreChange::RecordWrite(name.clone(), written));
-        stored.map_err(|error| {
-            self.take_write_back(&managed, &path.configuration);
-            error.into()
+        block_in_place(|| {
+            let stored = self.apply(StoreChange::RecordWrite(name.clone(), written));
+            stored.map_err(|error| {
+                self.take_write_back(&managed, &path.configuration);
+                error.into()
+            })
         })
     }
 
