@@ -141,6 +141,9 @@ pub(crate) const MAX_ORDER_CHANNELS: usize = 64;
 /// disk, one is free.
 pub(crate) const SPARE_DELAY: Duration = Duration::from_micros(100);
 
+/// How long news wait before the daemon is told of them: at the end of an operation it fetches them without being told.
+pub(crate) const NEWS_DELAY: Duration = Duration::from_millis(2);
+
 /// How long a thread polls for the end of a command to the switches' thread before it sleeps: nearly all take less.
 pub(crate) const COMMAND_POLL_TIME: Duration = Duration::from_micros(100);
 

@@ -7,7 +7,7 @@ use crate::Settings;
 use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates};
 use crate::error::OperationError;
 use crate::history::{History, HistoryLimits, HistoryPage};
-use crate::limits::{MAX_CHECKS, MAX_EVENT_BYTES, MAX_EVENTS, MAX_QUICK_CHECKS, SLOW_CHECK};
+use crate::limits::{MAX_CHECKS, MAX_EVENT_BYTES, MAX_EVENTS, MAX_QUICK_CHECKS, NEWS_DELAY, SLOW_CHECK};
 use crate::network::SwitchThread;
 use crate::processors::Processors;
 use model::{BoxName, Event, EventKind, Subject, Time};
@@ -279,18 +279,22 @@ impl Fabric {
     /// Sleeps until there is something new that was neither fetched nor told, or until `stop` says so after a
     /// [`wake_news`](Self::wake_news). Returns whether there is something new, which then counts as told.
     pub(crate) fn wait_for_news(&self, stop: impl Fn() -> bool) -> bool {
-        let mut state = lock(&self.0.news.state);
-        while !state.fresh || state.told {
+        loop {
+            let is_known = |state: &mut NewsState| (!state.fresh || state.told) && !stop();
+            let waited = self.0.news.changed.wait_while(lock(&self.0.news.state), is_known);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            if !stop() {
+                std::thread::sleep(NEWS_DELAY);
+            }
             if stop() {
                 return false;
             }
-            state = self.0.news.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.0.news.state);
+            if state.fresh && !state.told {
+                state.told = true;
+                return true;
+            }
         }
-        if stop() {
-            return false;
-        }
-        state.told = true;
-        true
     }
 
     /// Wakes the threads that wait for news.
