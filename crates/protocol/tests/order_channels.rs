@@ -95,7 +95,7 @@ fn many_threads_share_the_channels() {
                 for order in 0..ORDERS {
                     match (number + order) % 4 {
                         0 => assert_eq!(client.ask(writes()).err(), Some(FabricError::Unsupported)),
-                        // Its answer is dropped with its channel, or by the thread that receives it.
+                        // Its answer is dropped.
                         1 if number < 2 && order < 2 => drop(client.begin(orders::Ping {}, &[]).unwrap()),
                         _ => assert_eq!(client.ask(orders::Ping {}), Ok(())),
                     }
@@ -141,6 +141,26 @@ fn the_end_of_the_fabric_ends_the_waits() {
         let expected = (conduct == Conduct::Confuses).then(|| "it sends what was not asked for".to_string());
         assert_eq!(why, expected);
     }
+}
+
+/// A channel whose order nobody waits for is used again when the answer has come.
+#[test]
+fn abandoned_orders_keep_no_channel() {
+    let (client, _reader, alone) = connect(Conduct::Answers);
+    let rounds = 5;
+    for round in 0..rounds {
+        let pending: Vec<_> = (0..CHANNELS).map(|_| client.begin_alone(orders::Ping {}).unwrap()).collect();
+        assert!(pending.iter().all(Result::is_ok), "{round}");
+        assert!(client.begin_alone(orders::Ping {}).unwrap().is_err());
+        for pending in pending.iter().flatten() {
+            let asked = rustix::event::PollFlags::IN;
+            let mut ready = [rustix::event::PollFd::from_borrowed_fd(pending.as_fd(), asked)];
+            rustix::event::poll(&mut ready, None).unwrap();
+        }
+        drop(pending);
+        assert_eq!(client.ask(orders::Ping {}), Ok(()));
+    }
+    assert_eq!(alone.load(Ordering::SeqCst), rounds * (CHANNELS + 1));
 }
 
 #[test]

@@ -66,14 +66,25 @@ pub(crate) enum AwaitedAnswer<A: Ask> {
     Passed(oneshot::Receiver<Result<A::Answer, FabricError>>),
 }
 
+/// A channel that the runtime watches. It is in blocking mode again when this is dropped.
+struct Watched(UnixStream);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // This cannot fail for a socket.
+        let _ = self.0.set_nonblocking(false);
+    }
+}
+
 /// Waits until a channel has a message, or has ended. No thread does.
 async fn readable(channel: BorrowedFd<'_>) -> io::Result<()> {
     let socket = UnixStream::from(channel.try_clone_to_owned()?);
+    // Both descriptors have the channel's mode.
+    let watched = Watched(socket.try_clone()?);
     socket.set_nonblocking(true)?;
-    let socket = tokio::net::UnixStream::from_std(socket)?;
-    socket.readable().await?;
-    // The two have one mode.
-    socket.into_std()?.set_nonblocking(false)
+    tokio::net::UnixStream::from_std(socket)?.readable().await?;
+    drop(watched);
+    Ok(())
 }
 
 impl<A: Ask> AwaitedAnswer<A> {

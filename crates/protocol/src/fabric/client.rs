@@ -34,7 +34,7 @@ const POLL_TIME: Duration = Duration::from_micros(250);
 pub struct Client {
     channel: Channel,
     /// Channels for orders that need no other thread.
-    orders: OrderChannels,
+    orders: Arc<OrderChannels>,
     waiting: Mutex<Waiting>,
     /// The version that the fabric speaks.
     peer_version: u16,
@@ -123,7 +123,7 @@ impl Client {
         };
         let client = Arc::new(Self {
             channel,
-            orders: OrderChannels::default(),
+            orders: Arc::default(),
             waiting: Mutex::default(),
             peer_version,
             notice_handler: OnceLock::new(),
@@ -199,7 +199,7 @@ impl Client {
         };
         // It has no other message, so this waits for nothing.
         match channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors) {
-            Ok(()) => Ok(Ok(OwnOrder { channel, number })),
+            Ok(()) => Ok(Ok(OwnOrder::new(&self.orders, channel, number))),
             Err(ChannelError::Closed) => Err(self.ended()),
             Err(error) => {
                 self.orders.put_back(channel);
@@ -264,21 +264,17 @@ impl Client {
     }
 
     /// What the caller of an order gets.
-    fn outcome(&self, own: OwnOrder, message: Incoming) -> Outcome {
+    fn outcome(&self, mut own: OwnOrder, message: Incoming) -> Outcome {
         let result = match own.meaning(message) {
-            Meaning::Reply(result, descriptors) => {
-                self.orders.put_back(own.channel);
-                return (result, descriptors);
-            }
+            Meaning::Reply(result, descriptors) => return (result, descriptors),
             Meaning::Later => Err(later()),
             Meaning::Truncated => Err(no_descriptors()),
-            Meaning::End => return (Err(self.ended()), Vec::new()),
+            Meaning::End => Err(self.ended()),
             Meaning::Fault(why) => {
                 self.waiting().fault = Some(why);
-                return (Err(self.ended()), Vec::new());
+                Err(self.ended())
             }
         };
-        self.orders.put_back(own.channel);
         (result, Vec::new())
     }
 

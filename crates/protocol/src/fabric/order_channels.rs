@@ -18,15 +18,19 @@ pub(super) struct OrderChannels(Mutex<State>);
 struct State {
     /// Those without an order. The last one was used last.
     idle: Vec<Arc<Channel>>,
+    /// Those with an order whose answer nobody waits for any more, and its number.
+    abandoned: Vec<(Arc<Channel>, u64)>,
     all: Vec<Weak<Channel>>,
     is_closed: bool,
 }
 
-/// An order on a channel of its own. If this is dropped before its answer has come, so is the channel.
+/// An order on a channel of its own. The channel is used again once the answer has come, even if this was dropped before.
 #[derive(Debug)]
 pub(super) struct OwnOrder {
-    pub(super) channel: Arc<Channel>,
-    pub(super) number: u64,
+    channels: Arc<OrderChannels>,
+    channel: Arc<Channel>,
+    number: u64,
+    is_answered: bool,
 }
 
 /// A message on an order channel.
@@ -65,14 +69,33 @@ impl OrderChannels {
 
     /// A channel for an order. `None` if each one has an order.
     pub(super) fn take(&self) -> Option<Arc<Channel>> {
-        self.state().idle.pop()
+        let mut state = self.state();
+        if let Some(channel) = state.idle.pop() {
+            return Some(channel);
+        }
+        let answered = state.abandoned.iter().enumerate().find_map(|(at, (channel, number))| {
+            let meaning = meaning(*number, try_receive(channel)?);
+            Some((at, meaning.is_answer()))
+        });
+        let (at, is_answer) = answered?;
+        let (channel, _) = state.abandoned.swap_remove(at);
+        // The reader of the conversation finds out about an end.
+        is_answer.then_some(channel)
     }
 
-    /// Takes back a channel whose order was answered.
+    /// Takes back a channel that has no order.
     pub(super) fn put_back(&self, channel: Arc<Channel>) {
         let mut state = self.state();
         if !state.is_closed {
             state.idle.push(channel);
+        }
+    }
+
+    /// Takes back a channel whose order will be answered.
+    fn abandon(&self, channel: Arc<Channel>, number: u64) {
+        let mut state = self.state();
+        if !state.is_closed {
+            state.abandoned.push((channel, number));
         }
     }
 
@@ -81,6 +104,7 @@ impl OrderChannels {
         let mut state = self.state();
         state.is_closed = true;
         state.idle.clear();
+        state.abandoned.clear();
         std::mem::take(&mut state.all)
             .iter()
             .filter_map(Weak::upgrade)
@@ -89,12 +113,14 @@ impl OrderChannels {
 }
 
 impl OwnOrder {
+    /// An order that was sent on a channel.
+    pub(super) fn new(channels: &Arc<OrderChannels>, channel: Arc<Channel>, number: u64) -> Self {
+        Self { channels: channels.clone(), channel, number, is_answered: false }
+    }
+
     /// The next message, if there is one now.
     pub(super) fn try_receive(&self) -> Option<Incoming> {
-        match self.channel.try_receive_or(MAX_REPLY_BYTES) {
-            Err(ChannelError::WouldBlock) => None,
-            received => Some(received),
-        }
+        try_receive(&self.channel)
     }
 
     /// Waits for the next message.
@@ -103,22 +129,19 @@ impl OwnOrder {
     }
 
     /// What a message says about the order.
-    pub(super) fn meaning(&self, message: Incoming) -> Meaning {
-        match message {
-            Ok(Some(Received { message: Ok(FromFabric::Reply(Reply { number, result })), descriptors }))
-                if number == self.number =>
-            {
-                Meaning::Reply(result, descriptors)
-            }
-            Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. }))
-                if reply.number == self.number =>
-            {
-                Meaning::Later
-            }
-            Ok(Some(_)) => Meaning::Fault("it sends what was not asked for".into()),
-            Ok(None) => Meaning::End,
-            Err(ChannelError::Truncated) => Meaning::Truncated,
-            Err(error) => Meaning::Fault(::model::with_causes(&error)),
+    pub(super) fn meaning(&mut self, message: Incoming) -> Meaning {
+        let meaning = meaning(self.number, message);
+        self.is_answered = meaning.is_answer();
+        meaning
+    }
+}
+
+impl Drop for OwnOrder {
+    fn drop(&mut self) {
+        if self.is_answered {
+            self.channels.put_back(self.channel.clone());
+        } else {
+            self.channels.abandon(self.channel.clone(), self.number);
         }
     }
 }
@@ -126,5 +149,37 @@ impl OwnOrder {
 impl AsFd for OwnOrder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+}
+
+impl Meaning {
+    /// Whether the channel can have another order.
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Reply(..) | Self::Later | Self::Truncated)
+    }
+}
+
+fn try_receive(channel: &Channel) -> Option<Incoming> {
+    match channel.try_receive_or(MAX_REPLY_BYTES) {
+        Err(ChannelError::WouldBlock) => None,
+        received => Some(received),
+    }
+}
+
+/// What a message says about the order with this number.
+fn meaning(order: u64, message: Incoming) -> Meaning {
+    match message {
+        Ok(Some(Received { message: Ok(FromFabric::Reply(Reply { number, result })), descriptors }))
+            if number == order =>
+        {
+            Meaning::Reply(result, descriptors)
+        }
+        Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. })) if reply.number == order => {
+            Meaning::Later
+        }
+        Ok(Some(_)) => Meaning::Fault("it sends what was not asked for".into()),
+        Ok(None) => Meaning::End,
+        Err(ChannelError::Truncated) => Meaning::Truncated,
+        Err(error) => Meaning::Fault(::model::with_causes(&error)),
     }
 }
