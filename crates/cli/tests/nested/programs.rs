@@ -23,6 +23,11 @@ impl Programs {
         let clickbox = PathBuf::from(env!("CARGO_BIN_EXE_clickbox"));
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["test", "--no-run", "--message-format=json"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        // Cargo describes the package of a test in its environment. Build scripts that read the same variables would run again here,
+        // and once more in the next build, with all that depends on them.
+        for (name, _) in std::env::vars().filter(|(name, _)| is_of_package(name)) {
+            cargo.env_remove(name);
+        }
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }
@@ -48,6 +53,12 @@ impl Programs {
         }
         Programs { programs, libraries }
     }
+}
+
+/// Whether Cargo sets this variable for the programs of a package.
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
+        || variable == "OUT_DIR"
 }
 
 /// Name and path of a test program, from the message that Cargo prints about it.
