@@ -113,7 +113,7 @@ impl Drop for Turn<'_> {
         tickets.queue.retain(|ticket| *ticket != self.ticket);
         let has_waiting = !tickets.queue.is_empty();
         drop(tickets);
-        // All of them: which one is first, each knows only by looking. To notify nobody costs a system call too.
+        // All of them: which one is first, each knows only by looking. A notification costs a system call even if no thread waits.
         if has_waiting {
             self.next.notify_all();
         }

@@ -141,7 +141,7 @@ pub(crate) const MAX_ORDER_CHANNELS: usize = 64;
 /// disk, one is free.
 pub(crate) const SPARE_DELAY: Duration = Duration::from_micros(100);
 
-/// How long news wait before the daemon is told of them: at the end of an operation it fetches them without being told.
+/// How long news wait before the fabric sends a notice: the daemon fetches them at the end of an operation without one.
 pub(crate) const NEWS_DELAY: Duration = Duration::from_millis(2);
 
 /// How long a thread polls for the end of a command to the switches' thread before it sleeps: nearly all take less.

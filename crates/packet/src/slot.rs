@@ -26,8 +26,8 @@ pub(crate) const ANNOTATED: u8 = 1 << 7;
 /// `owner` is the slot whose buffer holds the bytes: this one or, after a duplication, another. `users` counts the
 /// handle of this slot (while it lives) and every other slot whose `owner` is this one. At zero the slot is free.
 ///
-/// The annotations are zero unless `kind` says that they were set: also those of a free slot. So a packet whose annotations nobody
-/// uses needs only the first of the header's two cache lines.
+/// The annotations are zero unless `kind` says that they were set: also those of a free slot. So a packet without annotations
+/// needs only the first of the header's two cache lines.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) base: *mut u8,

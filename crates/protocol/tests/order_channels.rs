@@ -143,7 +143,7 @@ fn the_end_of_the_fabric_ends_the_waits() {
     }
 }
 
-/// A channel whose order nobody waits for is used again when the answer has come.
+/// A channel whose order was abandoned is used again when the answer has come.
 #[test]
 fn abandoned_orders_keep_no_channel() {
     let (client, _reader, alone) = connect(Conduct::Answers);

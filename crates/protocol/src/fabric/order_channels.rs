@@ -18,7 +18,7 @@ pub(super) struct OrderChannels(Mutex<State>);
 struct State {
     /// Those without an order. The last one was used last.
     idle: Vec<Arc<Channel>>,
-    /// Those with an order whose answer nobody waits for any more, and its number.
+    /// Those with an order whose answer is no longer waited for, and its number.
     abandoned: Vec<(Arc<Channel>, u64)>,
     all: Vec<Weak<Channel>>,
     is_closed: bool,
