@@ -115,12 +115,10 @@ impl PoolState {
         let Some(pool) = packets.first().map(Packet::pool) else { return 0 };
         let most = most.min(packets.len());
         let mut taken = 0;
-        // SAFETY: the pool lives, because all packets count as live until the end. A slot that owns its bytes and has one user has
-        // only the handle, which is given up here without being dropped: the list of packets is empty while `each` runs, which
-        // leaks them if it panics. The slot is one of the pool's, for all of which the free list has room, and not from the heap,
-        // as its buffer was lent. `lend` took base and capacity from a slice borrowed for ever and uniquely; this is their last
-        // use, as a slot from the free list gets its own. This list is used by this thread only, and not borrowed while `each`
-        // runs.
+        // SAFETY: a slot that owns its bytes and has one user has only the handle, which is given up here, and is in no list of
+        // packets while `each` runs. It is one of the pool's, for all of which the free list has room. `lend` took base and capacity
+        // from a slice borrowed for ever and uniquely; this is their last use. The pool lives, because all packets count as live
+        // until the end. The free list is used by this thread only, and not borrowed while `each` runs.
         unsafe {
             let shared = &*pool;
             let count = packets.len();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
 
 const STORE: StoreIdentity = [7; 16];
-const MOST: usize = 1 << 20;
+const MAX_MESSAGE: usize = 1 << 20;
 const CHANNELS: usize = 4;
 
 /// What a fabric does.
@@ -31,7 +31,7 @@ fn fabric(conduct: Conduct, alone: &Arc<AtomicUsize>) -> Channel {
     let (near, far) = Channel::pair().unwrap();
     let alone = alone.clone();
     thread::spawn(move || {
-        let _: ToFabric = far.receive(MOST).unwrap().unwrap().message;
+        let _: ToFabric = far.receive(MAX_MESSAGE).unwrap().unwrap().message;
         far.send(&FromFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
         let far = Arc::new(far);
         serve(conduct, &far, &far, &alone, false);
@@ -42,7 +42,7 @@ fn fabric(conduct: Conduct, alone: &Arc<AtomicUsize>) -> Channel {
 fn serve(conduct: Conduct, main: &Arc<Channel>, channel: &Channel, alone: &Arc<AtomicUsize>, is_alone: bool) {
     let done = || Ok(ByteBuf::from(codec::encode_to(&(), Vec::new()).unwrap()));
     while let Ok(Some(Received { message: ToFabric::Order { mut number, order }, descriptors })) =
-        channel.receive::<ToFabric>(MOST)
+        channel.receive::<ToFabric>(MAX_MESSAGE)
     {
         alone.fetch_add(usize::from(is_alone), Ordering::SeqCst);
         let result = match *order {

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The order channels of a client.
 #[derive(Debug, Default)]
-pub(super) struct OrderChannels(Mutex<State>);
+pub(super) struct OrderChannels(Mutex<ChannelLists>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ChannelLists {
     /// Those without an order. The last one was used last.
     idle: Vec<Arc<Channel>>,
     /// Those with an order whose answer is no longer waited for, and its number.
@@ -52,7 +52,7 @@ pub(super) enum Meaning {
 }
 
 impl OrderChannels {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChannelLists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -386,8 +386,8 @@ impl FromDump {
         let read = self.decoder.records(most, |record| {
             let packet = receiving.add(record.bytes, Timestamp::from_nanos(record.time_ns));
             // Annotations have a cache line of their own, which most packets need not touch.
-            if let (Some(packet), 1..) = (packet, cut_off(&record)) {
-                packet.set_extra_length(cut_off(&record));
+            if let (Some(packet), length @ 1..) = (packet, cut_off(&record)) {
+                packet.set_extra_length(length);
             }
         });
         drop(receiving);
