@@ -44,6 +44,8 @@ pub enum ServiceError {
     ChainLength(usize),
     /// A chain in both directions has no port that it starts at.
     NoStart,
+    /// A chain ends at the port where it starts.
+    SameEnds(PortName),
     /// A chain is to be changed to one of another name or switch.
     OtherChain(SwitchName, ChainName),
     /// A chain has a service twice in a row.
@@ -135,6 +137,11 @@ impl fmt::Display for ServiceError {
             Self::NoStart => {
                 f.write_str("a chain in both directions needs a port that it starts at, which packets leave through in reverse")
             }
+            Self::SameEnds(port) => write!(
+                f,
+                "the chain starts and ends at port {port}, and a packet never returns to the port that it came from: name another \
+                 port in one of them (`--from`, `--to`)"
+            ),
             Self::OtherChain(switch, chain) => {
                 write!(f, "the request is about chain {chain} of switch {switch}: its name and its switch can't change")
             }

@@ -137,6 +137,8 @@ pub struct Group {
     pub counters: GroupCounters,
     /// The operations of each bucket.
     operations: Vec<Vec<Operation>>,
+    /// What tells each bucket from the others when flows are spread.
+    identities: Vec<u64>,
 }
 
 impl Group {
@@ -149,6 +151,7 @@ impl Group {
         Self {
             group_type,
             operations: operations.collect(),
+            identities: identities(&buckets),
             buckets: buckets.into_iter().map(|bucket| (bucket, GroupCounters::default())).collect(),
             counters: GroupCounters::default(),
         }
@@ -318,7 +321,8 @@ impl Groups {
             GroupType::All | GroupType::Indirect => all.collect(),
             GroupType::FastFailover => all.into_iter().find(is_live).into_iter().collect(),
             GroupType::Select => {
-                let score = |at: &usize| score(context.flow_hash, &group.buckets[*at].0);
+                let score =
+                    |at: &usize| score(context.flow_hash, group.identities[*at], group.buckets[*at].0.weight);
                 let candidates = all.filter(|at| group.buckets[*at].0.weight > 0).filter(is_live);
                 let best = candidates.max_by(|one, other| score(one).total_cmp(&score(other)));
                 best.into_iter().collect()
@@ -411,11 +415,23 @@ impl Groups {
     }
 }
 
-/// The score of a bucket for a flow. The highest one wins (weighted rendezvous hashing; Wang, Ravishankar 1998): the
-/// scores of other buckets have no influence, so a change moves only flows to or from the bucket that changes.
-fn score(flow_hash: u64, bucket: &Bucket) -> f64 {
-    let mut identity = 0xcbf2_9ce4_8422_2325u64;
-    let mut add = |word: u64| identity = fold(identity ^ word, 0x9e37_79b9_7f4a_7c15);
+/// What tells each bucket from the others: what it watches and does. Of equal buckets the place among these counts too, so that
+/// each gets its share.
+fn identities(buckets: &[Bucket]) -> Vec<u64> {
+    let mut equal = BTreeMap::<u64, u64>::new();
+    let identity = |bucket| {
+        let identity = identity(bucket);
+        let earlier = equal.entry(identity).or_default();
+        *earlier += 1;
+        if *earlier == 1 { identity } else { mix(identity, *earlier) }
+    };
+    buckets.iter().map(identity).collect()
+}
+
+/// What a bucket watches, and the actions that lead its packets somewhere or change them.
+fn identity(bucket: &Bucket) -> u64 {
+    let mut identity = 0xcbf2_9ce4_8422_2325;
+    let mut add = |word| identity = mix(identity, word);
     add(bucket.watch_port.map_or(0, |port| u64::from(port) + 1));
     add(bucket.watch_group.map_or(0, |group| u64::from(group) + 1));
     for action in &bucket.actions {
@@ -431,10 +447,20 @@ fn score(flow_hash: u64, bucket: &Bucket) -> f64 {
             _ => {}
         }
     }
+    identity
+}
+
+fn mix(identity: u64, word: u64) -> u64 {
+    fold(identity ^ word, 0x9e37_79b9_7f4a_7c15)
+}
+
+/// The score of a bucket for a flow. The highest one wins (weighted rendezvous hashing; Wang, Ravishankar 1998): the
+/// scores of other buckets have no influence, so a change moves only flows to or from the bucket that changes.
+fn score(flow_hash: u64, identity: u64, weight: u16) -> f64 {
     let mixed = fold(flow_hash ^ identity, 0xa076_1d64_78bd_642f ^ identity.rotate_left(32));
     // A number between 0 and 1, both excluded.
     let uniform = ((mixed >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
-    -f64::from(bucket.weight) / uniform.ln()
+    -f64::from(weight) / uniform.ln()
 }
 
 /// Collects the groups that a bucket leads to.
@@ -562,6 +588,26 @@ mod tests {
         groups.modify(1, GroupType::Select, more).unwrap();
         let after = choose(&mut groups, UP);
         assert!(before.iter().zip(&after).all(|(before, after)| before == after || *after == 5));
+    }
+
+    #[test]
+    fn equal_buckets_have_a_share_each() {
+        let mut groups = Groups::default();
+        let weighted = |port: u32, weight: u16| Bucket { weight, ..bucket(&[out(port)]) };
+        let buckets = [(1, 2), (1, 1), (2, 3), (1, 2)].map(|(port, weight)| weighted(port, weight));
+        groups.add(1, GroupType::Select, buckets.to_vec()).unwrap();
+        let mut random = Random::new(1);
+        let mut sent = [0; 2];
+        for _ in 0..60_000 {
+            sent[ports(&mut groups, 1, random.next(), UP)[0].0 as usize - 1] += 1;
+        }
+        let group = groups.get(1).unwrap();
+        let packets: Vec<u64> = group.buckets.iter().map(|(_, counters)| counters.packets).collect();
+        for (found, expected) in packets.iter().zip([15_000, 7_500, 22_500, 15_000]) {
+            assert!(found.abs_diff(expected) < 600, "{packets:?}");
+        }
+        assert_eq!(sent, [packets[0] + packets[1] + packets[3], packets[2]]);
+        assert_eq!((sent.iter().sum::<u64>(), group.counters.packets), (60_000, 60_000));
     }
 
     #[test]

@@ -24,9 +24,10 @@ pub(super) fn check_chain(request: &CreateChain) -> Result<(), ServiceError> {
     if let Some(pair) = request.services.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(ServiceError::Repeated(pair[0].clone()));
     }
-    match request.both_ways && request.from.is_none() {
-        true => Err(ServiceError::NoStart),
-        false => Ok(()),
+    match &request.from {
+        Some(from) if *from == request.to => Err(ServiceError::SameEnds(from.clone())),
+        None if request.both_ways => Err(ServiceError::NoStart),
+        _ => Ok(()),
     }
 }
 

@@ -395,6 +395,8 @@ fn impossible_services_and_chains_are_refused() {
     assert!(create(chain("web", &["ids"; 33])).contains("at most 32"));
     assert_eq!(create(chain("web", &["ads"])), "there is no service ads");
     assert!(create(CreateChain { both_ways: true, ..chain("web", &["ids"]) }).contains("starts at"));
+    let hairpin = CreateChain { from: Some("wan".parse().unwrap()), ..chain("web", &["ids"]) };
+    assert!(create(hairpin).contains("starts and ends at port wan"));
     assert_eq!(
         create(CreateChain { to: "won".parse().unwrap(), ..chain("web", &["ids"]) }),
         "switch lan has no port won"
