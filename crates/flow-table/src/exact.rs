@@ -1,36 +1,15 @@
 //! An exact-match table of fixed capacity: two cache misses a lookup, both of which can be prefetched.
 //!
-//! A bucket is one cache line: eight tags (hash bits) and eight handles. A handle leads to a slot with the whole key. A
-//! key is in one of two buckets, both of which its tag tells.
-//!
-//! Only as many buckets are used as the keys need, so that few keys take few cache lines. When there are more keys, the
-//! buckets are doubled: each is split in two by one more bit, some of them for each key that is added. No insertion takes
-//! long, and no key is read for it.
+//! An [index](HandleIndex) leads from the hash of a key to its handle, and the handle to a slot with the whole key.
 //!
 //! A table with far fewer keys than before shrinks in steps, which its owner makes when it has time: buckets are joined in pairs,
 //! slots at the end move into free ones, and memory that holds nothing is given back to the system.
 
 use std::ops::Range;
 
+use crate::handle_index::{BUCKET, HandleIndex, SPARSE, WAYS};
 use crate::path::PathId;
 use crate::tuple::fold;
-
-/// Handles per bucket.
-const WAYS: usize = 8;
-
-/// Average number of handles per bucket at capacity. With two buckets to choose from, both are full for a few keys
-/// in ten thousand.
-const LOAD: usize = 4;
-
-/// Buckets of an empty table: 64 KB.
-const MIN_BUCKETS: usize = 1024;
-
-/// Buckets that are split for each key that is added, while their number is doubled: all are, long before the load is too
-/// high again.
-const SPLITS: usize = 4;
-
-/// A table shrinks when its keys need less than one part in this of what it has.
-const SPARSE: usize = 8;
 
 /// Pairs of buckets that are joined in a step, and slots that are looked at, moved or cut off. Each takes up to 0.2 us.
 const JOINS: usize = 256;
@@ -47,9 +26,6 @@ const NONE: u32 = u32::MAX;
 
 /// Most keys of a table: a handle has 32 bits.
 const MAX_CAPACITY: usize = 1 << 30;
-
-/// Words of a bucket: tags, then handles plus one, so that zero means none and a new table needs no writes.
-const BUCKET: usize = 2 * WAYS;
 
 /// How soon a table is to be cared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,20 +70,15 @@ impl Hash {
         Self(fold(hash ^ ODD[2], seed | 1) ^ hash.rotate_left(32))
     }
 
+    #[inline(always)]
     fn tag(self) -> u32 {
-        (self.0 >> 32) as u32 | 1
+        HandleIndex::tag(self.0)
     }
 }
 
 /// A table of at most `capacity` keys.
 pub(crate) struct ExactTable<const N: usize> {
-    /// Buckets, after `skip` words that align them to cache lines.
-    words: Vec<u32>,
-    skip: usize,
-    /// The number of buckets before they are doubled, minus one.
-    mask: usize,
-    /// Buckets that were split since the number was last doubled: the first ones.
-    split: usize,
+    index: HandleIndex,
     slots: Vec<Slot<N>>,
     /// The first free slot. Free slots are a list: `stamp` is the handle of the next one, and `used` that of the one before.
     free: u32,
@@ -131,19 +102,14 @@ impl<const N: usize> ExactTable<N> {
     /// The most memory that a table takes, in bytes.
     pub(crate) fn max_bytes(capacity: usize) -> usize {
         let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N>>());
-        slots.saturating_add(buckets(capacity).saturating_mul(BUCKET * size_of::<u32>()))
+        slots.saturating_add(HandleIndex::max_bytes(capacity))
     }
 
     /// An empty table. The system provides its memory when it is first used.
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         let capacity = capacity.clamp(WAYS, MAX_CAPACITY);
-        let words = vec![0u32; buckets(capacity) * BUCKET + BUCKET];
-        let skip = words.as_ptr().align_offset(64).min(BUCKET);
         Self {
-            words,
-            skip,
-            mask: buckets(capacity).min(MIN_BUCKETS) - 1,
-            split: 0,
+            index: HandleIndex::new(capacity),
             slots: Vec::with_capacity(capacity),
             free: NONE,
             keys: 0,
@@ -160,8 +126,7 @@ impl<const N: usize> ExactTable<N> {
     /// The memory of the buckets and of the slots, which are read at random places.
     pub(crate) fn memory(&self) -> [Range<*const u8>; 2] {
         let slots = self.slots.as_ptr();
-        let words = self.words.as_ptr_range();
-        [words.start.cast()..words.end.cast(), slots.cast()..slots.wrapping_add(self.slots.capacity()).cast()]
+        [self.index.memory(), slots.cast()..slots.wrapping_add(self.slots.capacity()).cast()]
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -175,16 +140,13 @@ impl<const N: usize> ExactTable<N> {
 
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, hash: Hash) {
-        if let Some(word) = self.words.get(self.skip + self.first(hash) * BUCKET) {
-            packet::prefetch(word);
-        }
+        self.index.prefetch(hash.tag());
     }
 
     /// The handle of the first slot in the first bucket that may have this key; `None` if there is none. Prefetches it.
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: Hash) -> Option<u32> {
-        let mut ways = u32::MAX;
-        let handle = self.next_in(self.first(hash), hash.tag(), &mut ways)?;
+        let handle = self.index.candidate(hash.tag())?;
         let slot = self.slots.get(handle as usize)?;
         packet::prefetch(slot);
         if size_of::<Slot<N>>() > 64
@@ -207,15 +169,8 @@ impl<const N: usize> ExactTable<N> {
 
     /// The handle of a key, by a full search.
     pub(crate) fn find(&self, hash: Hash, key: &[u64; N]) -> Option<u32> {
-        [self.first(hash), self.second(hash)].into_iter().find_map(|bucket| {
-            let mut ways = u32::MAX;
-            while let Some(handle) = self.next_in(bucket, hash.tag(), &mut ways) {
-                if self.slots.get(handle as usize).is_some_and(|slot| is_equal(&slot.key, key)) {
-                    return Some(handle);
-                }
-            }
-            None
-        })
+        let is_it = |handle| self.slot(handle).is_some_and(|slot| is_equal(&slot.key, key));
+        self.index.find(hash.tag(), is_it)
     }
 
     /// Adds a key that is not in the table. Displaces another one if the table or both buckets are full.
@@ -223,18 +178,7 @@ impl<const N: usize> ExactTable<N> {
         if self.len() >= self.capacity {
             self.displace_oldest();
         }
-        self.grow();
-        let (first, second) = (self.first(hash), self.second(hash));
-        let place = self.vacancy(first).or_else(|| self.vacancy(second)).or_else(|| self.make_vacancy(first));
-        let place = place.or_else(|| {
-            let oldest = (0..WAYS).min_by_key(|way| {
-                self.handle(first, *way).and_then(|handle| self.slot(handle)).map_or(0, |slot| slot.used)
-            })?;
-            self.evicted += 1;
-            self.clear_place(first, oldest);
-            Some((first, oldest))
-        });
-        let Some((bucket, way)) = place else { return };
+        self.index.grow(self.keys);
         let handle = match self.free {
             NONE => {
                 self.slots.push(slot);
@@ -247,19 +191,24 @@ impl<const N: usize> ExactTable<N> {
             }
         };
         self.keys += 1;
-        let at = self.skip + bucket * BUCKET + way;
-        self.words[at] = hash.tag();
-        self.words[at + WAYS] = handle + 1;
+        if !self.index.insert(hash.tag(), handle) {
+            let used = |handle: &u32| self.slot(*handle).map_or(0, |slot| slot.used);
+            if let Some(oldest) = self.index.neighbours(hash.tag()).min_by_key(used) {
+                self.evicted += 1;
+                self.remove(oldest);
+            }
+            self.index.insert(hash.tag(), handle);
+        }
     }
 
     /// Removes a key.
     pub(crate) fn remove(&mut self, handle: u32) {
         let Some(slot) = self.slot(handle) else { return };
-        let hash = self.hash(&slot.key);
-        for bucket in [self.first(hash), self.second(hash)] {
-            if let Some(way) = (0..WAYS).find(|way| self.handle(bucket, *way) == Some(handle)) {
-                return self.clear_place(bucket, way);
-            }
+        let tag = self.hash(&slot.key).tag();
+        if self.index.remove(tag, handle) {
+            // The slot keeps its key; no bucket leads to it.
+            self.link(handle);
+            self.keys -= 1;
         }
     }
 
@@ -277,10 +226,8 @@ impl<const N: usize> ExactTable<N> {
     }
 
     pub(crate) fn clear(&mut self) {
-        let used = self.skip + (self.mask + 1 + self.split) * BUCKET;
-        self.words.iter_mut().take(used).for_each(|word| *word = 0);
         self.note_touched();
-        (self.mask, self.split) = (buckets(self.capacity).min(MIN_BUCKETS) - 1, 0);
+        self.index.clear();
         self.slots.clear();
         (self.free, self.keys, self.wanted) = (NONE, 0, None);
     }
@@ -289,10 +236,14 @@ impl<const N: usize> ExactTable<N> {
     pub(crate) fn shrink(&mut self) {
         self.note_touched();
         for _ in 0..JOINS {
-            if !self.has_spare_buckets() {
+            if !self.index.is_sparse(self.keys) {
                 break;
             }
-            self.join_buckets();
+            for handle in self.index.join() {
+                self.evicted += 1;
+                self.link(handle);
+                self.keys -= 1;
+            }
         }
         if self.wanted.is_none() && self.is_sparse() {
             (self.wanted, self.low) = (Some((2 * self.keys).max(MIN_SLOTS)), 0);
@@ -309,9 +260,9 @@ impl<const N: usize> ExactTable<N> {
 
     /// Whether a step would shrink the table, or memory could be given back: then `Soon`. Whether unused keys are worth a search.
     pub(crate) fn care(&self) -> Option<Care> {
-        let used = [self.mask + 1 + self.split, self.slots.len()];
+        let used = [self.index.used(), self.slots.len()];
         let is_idle = self.touched.iter().zip(used).any(|(touched, used)| *touched > used);
-        if self.wanted.is_some() || self.is_sparse() || self.has_spare_buckets() || is_idle {
+        if self.wanted.is_some() || self.is_sparse() || self.index.is_sparse(self.keys) || is_idle {
             return Some(Care::Soon);
         }
         (self.slots.len() > MIN_SLOTS).then_some(Care::Later)
@@ -321,19 +272,13 @@ impl<const N: usize> ExactTable<N> {
         self.slots.len() > MIN_SLOTS && self.keys * SPARSE < self.slots.len()
     }
 
-    fn has_spare_buckets(&self) -> bool {
-        let used = self.mask + 1 + self.split;
-        used > buckets(self.capacity).min(MIN_BUCKETS) && self.keys * SPARSE < used * LOAD
-    }
-
     /// Memory of buckets and slots that holds nothing but is in use: zeros, and the rest of a vector. At most so many bytes of each,
     /// each once, and none while the table shrinks.
     pub(crate) fn take_idle_memory(&mut self, most: usize) -> [Range<*const u8>; 2] {
         self.note_touched();
-        let shrinks = self.wanted.is_some() || self.is_sparse() || self.has_spare_buckets();
-        let words = self.words.as_ptr().wrapping_add(self.skip).cast();
+        let shrinks = self.wanted.is_some() || self.is_sparse() || self.index.is_sparse(self.keys);
         let areas = [
-            (words, BUCKET * size_of::<u32>(), self.mask + 1 + self.split),
+            (self.index.start(), BUCKET * size_of::<u32>(), self.index.used()),
             (self.slots.as_ptr().cast::<u8>(), size_of::<Slot<N>>(), self.slots.len()),
         ];
         let mut take = |at: usize| {
@@ -347,7 +292,7 @@ impl<const N: usize> ExactTable<N> {
     }
 
     fn note_touched(&mut self) {
-        let used = [self.mask + 1 + self.split, self.slots.len()];
+        let used = [self.index.used(), self.slots.len()];
         self.touched = [self.touched[0].max(used[0]), self.touched[1].max(used[1])];
     }
 
@@ -360,13 +305,7 @@ impl<const N: usize> ExactTable<N> {
             return true;
         }
         if self.slots.get(self.low as usize).is_some_and(|low| low.path.slot == FREE) {
-            let hash = self.hash(&slot.key);
-            for bucket in [self.first(hash), self.second(hash)] {
-                if let Some(way) = (0..WAYS).find(|way| self.handle(bucket, *way) == Some(last)) {
-                    self.words[self.skip + bucket * BUCKET + way + WAYS] = self.low + 1;
-                    break;
-                }
-            }
+            self.index.replace(self.hash(&slot.key).tag(), last, self.low);
             self.unlink(self.low);
             self.slots[self.low as usize] = *slot;
             self.slots.pop();
@@ -398,65 +337,6 @@ impl<const N: usize> ExactTable<N> {
         }
     }
 
-    /// Joins the last bucket with the one that it was split from. Keys that have no room are forgotten.
-    fn join_buckets(&mut self) {
-        if self.split == 0 {
-            self.mask /= 2;
-            self.split = self.mask + 1;
-        }
-        self.split -= 1;
-        let (to, from) = (self.split, self.split + self.mask + 1);
-        let Some((tags, handles)) = self.bucket(from) else { return };
-        let (tags, handles) = (*tags, *handles);
-        for (way, handle) in handles.iter().enumerate().filter(|(_, handle)| **handle != 0) {
-            match self.vacancy(to).or_else(|| self.make_vacancy(to)) {
-                Some((bucket, free)) => {
-                    let at = self.skip + bucket * BUCKET + free;
-                    (self.words[at], self.words[at + WAYS]) = (tags[way], *handle);
-                    let old = self.skip + from * BUCKET + way;
-                    (self.words[old], self.words[old + WAYS]) = (0, 0);
-                }
-                None => {
-                    self.evicted += 1;
-                    self.clear_place(from, way);
-                }
-            }
-        }
-    }
-
-    /// Splits some buckets, if there are too few for the keys.
-    fn grow(&mut self) {
-        // While the number is doubled, it stays full.
-        let is_full = self.len() > (self.mask + 1) * LOAD;
-        if !is_full || self.mask + 1 >= buckets(self.capacity) {
-            return;
-        }
-        for _ in 0..SPLITS {
-            self.split_bucket();
-            if self.split > self.mask {
-                (self.mask, self.split) = (2 * self.mask + 1, 0);
-                return;
-            }
-        }
-    }
-
-    /// Splits the next bucket: keys for which the next bit of their place is set move to a new one.
-    fn split_bucket(&mut self) {
-        let (from, to) = (self.split, self.split + self.mask + 1);
-        let Some((tags, handles)) = self.bucket(from) else { return };
-        let (tags, handles) = (*tags, *handles);
-        let is_first = |tag: u32| self.place(first_bits(tag)) == from;
-        let bits = tags.map(|tag| if is_first(tag) { first_bits(tag) } else { second_bits(tag) });
-        self.split += 1;
-        let (from, to) = (self.skip + from * BUCKET, self.skip + to * BUCKET);
-        for (way, bits) in bits.iter().enumerate().filter(|(way, _)| handles[*way] != 0) {
-            if bits & (self.mask + 1) != 0 {
-                (self.words[from + way], self.words[from + WAYS + way]) = (0, 0);
-                (self.words[to + way], self.words[to + WAYS + way]) = (tags[way], handles[way]);
-            }
-        }
-    }
-
     /// Removes the least recently used of a few slots.
     fn displace_oldest(&mut self) {
         let from = self.hand;
@@ -468,89 +348,6 @@ impl<const N: usize> ExactTable<N> {
             self.remove(oldest as u32);
         }
     }
-
-    fn clear_place(&mut self, bucket: usize, way: usize) {
-        let at = self.skip + bucket * BUCKET + way;
-        let handle = std::mem::take(&mut self.words[at + WAYS]);
-        self.words[at] = 0;
-        if let Some(handle) = handle.checked_sub(1) {
-            // The slot keeps its key; no bucket leads to it.
-            self.link(handle);
-            self.keys -= 1;
-        }
-    }
-
-    #[inline(always)]
-    fn bucket(&self, bucket: usize) -> Option<(&[u32; WAYS], &[u32; WAYS])> {
-        let at = self.skip + bucket * BUCKET;
-        let (tags, handles) = self.words.get(at..at + BUCKET)?.split_at(WAYS);
-        tags.first_chunk().zip(handles.first_chunk())
-    }
-
-    #[inline(always)]
-    fn handle(&self, bucket: usize, way: usize) -> Option<u32> {
-        self.bucket(bucket)?.1.get(way)?.checked_sub(1)
-    }
-
-    fn vacancy(&self, bucket: usize) -> Option<(usize, usize)> {
-        let (_, handles) = self.bucket(bucket)?;
-        handles.iter().position(|handle| *handle == 0).map(|way| (bucket, way))
-    }
-
-    /// Moves a key of a full bucket to its other one, if one of them has room there. Returns the place that is free then.
-    fn make_vacancy(&mut self, bucket: usize) -> Option<(usize, usize)> {
-        let (tags, handles) = self.bucket(bucket)?;
-        let (tags, handles) = (*tags, *handles);
-        for (way, (tag, handle)) in tags.into_iter().zip(handles).enumerate() {
-            let [first, second] = [first_bits(tag), second_bits(tag)].map(|bits| self.place(bits));
-            if let Some((other, free)) = self.vacancy(if first == bucket { second } else { first }) {
-                let [from, to] =
-                    [(bucket, way), (other, free)].map(|(bucket, way)| self.skip + bucket * BUCKET + way);
-                (self.words[from], self.words[from + WAYS]) = (0, 0);
-                (self.words[to], self.words[to + WAYS]) = (tag, handle);
-                return Some((bucket, way));
-            }
-        }
-        None
-    }
-
-    /// The next handle in a bucket with this tag, among `ways`, from which it is removed.
-    #[inline(always)]
-    fn next_in(&self, bucket: usize, tag: u32, ways: &mut u32) -> Option<u32> {
-        let (tags, handles) = self.bucket(bucket)?;
-        let equal = packet::equal_lanes(tags, tag) & *ways;
-        *ways = equal & equal.wrapping_sub(1);
-        handles.get(equal.trailing_zeros() as usize)?.checked_sub(1)
-    }
-
-    #[inline(always)]
-    fn first(&self, hash: Hash) -> usize {
-        self.place(first_bits(hash.tag()))
-    }
-
-    #[inline(always)]
-    fn second(&self, hash: Hash) -> usize {
-        self.place(second_bits(hash.tag()))
-    }
-
-    /// The bucket that these bits select.
-    #[inline(always)]
-    fn place(&self, bits: usize) -> usize {
-        let place = bits & self.mask;
-        if place < self.split { bits & (2 * self.mask + 1) } else { place }
-    }
-}
-
-/// The bits that select the first bucket of a key. The lowest bit of a tag is always set.
-#[inline(always)]
-fn first_bits(tag: u32) -> usize {
-    (tag >> 1) as usize
-}
-
-/// The bits that select the second bucket: each depends on the whole tag.
-#[inline(always)]
-fn second_bits(tag: u32) -> usize {
-    (u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize
 }
 
 /// Compares keys without a branch for each word, and without a call.
@@ -559,13 +356,10 @@ pub(crate) fn is_equal<const N: usize>(one: &[u64; N], other: &[u64; N]) -> bool
     one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other)) == 0
 }
 
-fn buckets(capacity: usize) -> usize {
-    (capacity.max(WAYS) / LOAD).next_power_of_two()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handle_index::{LOAD, MIN_BUCKETS, SPLITS, buckets};
 
     fn slot(number: u64) -> Slot<5> {
         Slot { key: [number; 5], path: PathId { slot: number as u32, generation: 0 }, stamp: 0, used: 0 }
@@ -589,10 +383,11 @@ mod tests {
                 check(&table, 0..=number, true);
                 check(&table, number + 1..number + 9, false);
             }
-            assert!(table.split <= table.mask && table.len() <= (table.mask + 1 + SPLITS) * (LOAD + 1));
+            let (buckets, split) = table.index.size();
+            assert!(split < buckets && table.len() <= (buckets + SPLITS) * (LOAD + 1));
         }
         // Each doubling is over before the next one, and none is displaced.
-        assert_eq!((table.mask + 1, table.split), (buckets(capacity), 0));
+        assert_eq!(table.index.size(), (buckets(capacity), 0));
         assert_eq!((table.len(), table.evicted), (capacity, 0));
         check(&table, 0..capacity as u64, true);
         table.sweep(capacity, |slot| slot.key[0] % 3 == 0);
@@ -604,7 +399,7 @@ mod tests {
         }
         assert_eq!(table.len(), capacity);
         table.clear();
-        assert!(table.len() == 0 && table.words.iter().all(|word| *word == 0));
+        assert!(table.len() == 0 && table.index.is_zero());
         table.insert(table.hash(&[5; 5]), slot(5));
         check(&table, 5..6, true);
     }
@@ -620,22 +415,22 @@ mod tests {
             table.take_idle_memory(usize::MAX).map(|memory| memory.end.addr() - memory.start.addr())
         };
         fill(&mut table, 0..capacity as u64);
-        let full = table.mask + 1;
+        let full = table.index.size().0;
         assert_eq!((full, table.slots.len()), (buckets(capacity), capacity));
         assert_eq!(idle(&mut table), [0, 0]);
         // Enough keys to need what there is.
         table.sweep(capacity, |slot| slot.key[0] % 7 != 0);
         table.shrink();
-        assert_eq!((table.mask + 1, table.slots.len()), (full, capacity));
+        assert_eq!((table.index.size().0, table.slots.len()), (full, capacity));
         table.sweep(capacity, |slot| slot.key[0] % 32 != 0);
         let kept = |key: &u64| *key < capacity as u64 && key.is_multiple_of(7 * 32);
         let count = (0..capacity as u64).filter(kept).count();
         let mut steps = 0u32;
-        while table.wanted.is_some() || table.is_sparse() || table.has_spare_buckets() {
+        while table.wanted.is_some() || table.is_sparse() || table.index.is_sparse(table.keys) {
             assert_eq!((table.care(), idle(&mut table)), (Some(Care::Soon), [0, 0]));
-            let before = (table.mask + 1 + table.split, table.slots.len());
+            let before = (table.index.used(), table.slots.len());
             table.shrink();
-            let after = (table.mask + 1 + table.split, table.slots.len());
+            let after = (table.index.used(), table.slots.len());
             assert!(before.0 - after.0 <= JOINS && before.1 - after.1 <= MOVES, "{before:?} {after:?}");
             steps += 1;
             assert!(steps < 1000, "{} buckets, {} slots", after.0, after.1);
@@ -645,7 +440,7 @@ mod tests {
                 table.sweep(capacity, |slot| slot.key[0] >= capacity as u64 + 30);
             }
         }
-        assert_eq!((table.mask + 1, table.len()), (MIN_BUCKETS, count + 30));
+        assert_eq!((table.index.size().0, table.len()), (MIN_BUCKETS, count + 30));
         assert!((MIN_SLOTS..=MIN_SLOTS + 50).contains(&table.slots.len()), "{}", table.slots.len());
         check(&table, (0..capacity as u64).filter(kept), true);
         check(&table, capacity as u64..capacity as u64 + 30, true);
@@ -655,7 +450,7 @@ mod tests {
         // All that was cut off, and nothing else, is idle, and only once.
         let slots = (capacity - table.slots.len()) * size_of::<Slot<5>>();
         assert_eq!(idle(&mut table), [(full - MIN_BUCKETS) * BUCKET * 4, slots]);
-        assert!(table.words[table.skip + MIN_BUCKETS * BUCKET..].iter().all(|word| *word == 0));
+        assert!(table.index.is_clean());
         assert_eq!((table.care(), idle(&mut table)), (None, [0, 0]));
         // Each slot is in use or in the list of free ones.
         let mut free = 0;
@@ -667,7 +462,7 @@ mod tests {
         assert_eq!(free + table.len(), table.slots.len());
         let present = table.len() as u64;
         fill(&mut table, 1 << 32..(1 << 32) + capacity as u64 - present);
-        assert_eq!((table.mask + 1, table.len(), table.evicted), (full, capacity, 0));
+        assert_eq!((table.index.size().0, table.len(), table.evicted), (full, capacity, 0));
         check(&table, (0..capacity as u64).filter(kept), true);
         check(&table, 1 << 32..(1 << 32) + capacity as u64 - present, true);
         table.clear();

@@ -35,6 +35,7 @@ mod field;
 mod flow_tuple;
 mod fragments;
 mod group;
+mod handle_index;
 mod key;
 mod layout;
 mod locate;
@@ -60,6 +61,7 @@ pub use flow::Seed;
 pub use flow_tuple::{FlowEnd, FlowTuple, FlowWords};
 pub use fragments::{FragmentCounters, Fragments};
 pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups, MAX_GROUPS};
+pub use handle_index::HandleIndex;
 pub use key::Key;
 pub use matching::{Match, MatchError};
 pub use meter::{
