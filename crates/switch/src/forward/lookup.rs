@@ -145,11 +145,14 @@ impl Steering {
             }
             if let Some(chain) = *recent {
                 *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
-                chains.prefetch_chain(chain, *hash);
+                chains.prefetch_index(chain, *hash);
             }
             arrival.length = frame.length as u32;
             *place = at;
             count += 1;
+        }
+        if let Some(chain) = *recent {
+            hashes.iter().take(count).for_each(|hash| chains.prefetch_record(chain, *hash));
         }
         count
     }
@@ -263,7 +266,15 @@ impl Steering {
                     (arrivals.get(lane), hashes.get_mut(lane), frame)
             {
                 *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
-                chains.prefetch_chain(chain, *hash);
+                chains.prefetch_index(chain, *hash);
+            }
+        }
+        for Entering { lane, into } in entering {
+            let EntryTarget::Chain(chain) = *into else { continue };
+            if guess != Some(chain)
+                && let Some(hash) = hashes.get(usize::from(*lane))
+            {
+                chains.prefetch_record(chain, *hash);
             }
         }
         let mut way: Option<EntryWay> = None;

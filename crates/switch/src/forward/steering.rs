@@ -43,7 +43,7 @@ pub struct SteeringSettings {
     pub cache: CacheCapacity,
     /// Fragmented packets whose ports are remembered at once.
     pub fragments: usize,
-    /// Flows in chains whose instances are remembered at once: 64 bytes each.
+    /// Flows in chains whose instances are remembered at once: 84 bytes each.
     pub chained_flows: usize,
     /// The secret seed of all hashes: a sender who knew it could choose frames that share a bucket.
     pub seed: [u64; 2],

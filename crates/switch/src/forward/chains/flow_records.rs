@@ -1,8 +1,12 @@
 //! Which instance each flow is assigned to, at each hop of its chain.
+//!
+//! An index leads from the hash of a flow to its record. The records lie close together, in the order in which flows came: a packet's
+//! identity says which one it is, so that a hop reads nothing else, and few flows take few pages of memory.
 
 use super::plan::MAX_HOPS;
 use crate::forward::PortKey;
 use crate::huge_pages;
+use flow_table::HandleIndex;
 
 /// Words of a record, as many as those of a cache line. A large table begins 16 bytes behind the start of one, so the words that
 /// each packet needs come first: hash, version and use, the two that follow here, and the instances of the first sixteen hops.
@@ -26,8 +30,11 @@ const ASSIGNED: usize = 4;
 /// The part of that word that concerns the translator.
 const LEARNT_MASK: u64 = (1 << 33) - 1;
 
-/// Records of a set. A flow is in one of two sets: mostly in the first one, and in the second one if that was full.
-const WAYS: usize = 4;
+/// The fewest records of a table.
+const MIN_RECORDS: usize = 4;
+
+/// Records among which the one is chosen that another flow gets, if all are in use and none is near it in the index.
+const CHOICES: usize = 8;
 
 /// Seconds without packets after which a flow is forgotten.
 const MAX_IDLE: u32 = 120;
@@ -128,28 +135,25 @@ pub(super) struct Assignment {
     pub(super) places: [(usize, u8); 2],
 }
 
-/// Records of flows by hash, in a table of a fixed size. Two flows with one hash share a record, which harms neither: it only
-/// assigns instances, and says which chain they take.
+/// Records of flows by hash, at most as many as there is room for. Two flows with one hash share a record, which harms neither: it only
+/// assigns instances, and says which chain they take. A record stays at its place until its flow is forgotten.
 ///
 /// The memory is taken from the system as it is used.
 #[derive(Debug)]
 pub(super) struct FlowRecords {
+    /// The place of each flow's record.
+    index: HandleIndex,
     /// Of each record: the hash, the version and the second of the last use, the slots, what concerns translators, and the chain
     /// that the flow takes instead.
     records: Vec<[u64; WORDS]>,
-    mask: usize,
+    /// Places of records that no flow has.
+    free: Vec<u32>,
+    /// The most records.
+    capacity: usize,
     /// Where forgetting goes on.
     sweep: usize,
-    len: usize,
     /// Living flows that were displaced by others.
     pub(super) displaced: u64,
-}
-
-/// The way of its sets that a flow takes if it is free. So few flows have to be looked for at a second place, as long as the table is
-/// not nearly full.
-#[inline(always)]
-fn home(hash: u64) -> usize {
-    (hash >> 62) as usize % WAYS
 }
 
 /// Packs version and time into one word.
@@ -186,43 +190,56 @@ fn record_of(words: &[u64; WORDS]) -> FlowRecord {
     }
 }
 
+/// The words of a record that is used now.
+fn words_of(record: &FlowRecord, seconds: u32) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[0] = record.hash;
+    words[1] = stamp(record.version, seconds);
+    for (word, bytes) in words[ASSIGNED..].iter_mut().zip(record.slots.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+    words[OUTSIDE] = Outside::to_word(record.outside);
+    words[LEARNT] = Learnt::to_word(record.learnt) | Redirect::to_word(record.redirect);
+    words
+}
+
 impl FlowRecords {
     /// A table for at least `flows` flows.
     pub(super) fn new(flows: usize) -> Self {
-        let count = flows.next_power_of_two().max(WAYS);
-        let records = vec![[0; WORDS]; count];
-        huge_pages::prefer(&records.as_ptr_range());
-        Self { records, mask: count / WAYS - 1, sweep: 0, len: 0, displaced: 0 }
+        let capacity = flows.max(MIN_RECORDS);
+        let (records, index) = (Vec::with_capacity(capacity), HandleIndex::new(capacity));
+        let start: *const [u64; WORDS] = records.as_ptr();
+        huge_pages::prefer(&(start..start.wrapping_add(capacity)));
+        huge_pages::prefer(&index.memory());
+        Self { index, records, free: Vec::with_capacity(capacity), capacity, sweep: 0, displaced: 0 }
     }
 
     /// The number of records that there is room for.
     pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The number of places that ever had a record.
+    pub(super) fn places(&self) -> usize {
         self.records.len()
     }
 
     /// The number of flows.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.records.len() - self.free.len()
     }
 
-    /// The first records of the sets in which a flow can be.
-    fn sets(&self, hash: u64) -> [usize; 2] {
-        [hash, hash >> 32].map(|bits| (bits as usize & self.mask) * WAYS)
+    /// Prefetches what leads to a flow's record.
+    #[inline(always)]
+    pub(super) fn prefetch_index(&self, hash: u64) {
+        self.index.prefetch(HandleIndex::tag(hash));
     }
 
-    /// The records in which a flow can be, with their places. The first one is where it mostly is.
-    fn candidates(&self, hash: u64) -> impl Iterator<Item = (usize, &[u64; WORDS])> {
-        let ways = move |set| (0..WAYS).map(move |way| set + (way ^ home(hash)));
-        let places = self.sets(hash).into_iter().flat_map(ways);
-        places.filter_map(|at| Some((at, self.records.get(at)?)))
-    }
-
-    /// Prefetches the record in which a flow mostly is.
+    /// Prefetches the record that mostly is a flow's.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
-        let [set, _] = self.sets(hash);
-        if let Some(record) = self.records.get(set + home(hash)) {
-            packet::prefetch(record);
+        if let Some(at) = self.index.candidate(HandleIndex::tag(hash)) {
+            self.prefetch_at(at);
         }
     }
 
@@ -261,14 +278,19 @@ impl FlowRecords {
         Some((at, slot))
     }
 
-    /// Puts a record in the first place that is free, or else in place of the one that was used least recently.
-    /// Returns its place, and the record that it replaces.
+    /// Puts a record in a place that is free, or else in place of one that was used least recently. Returns its place, and the record
+    /// that it replaces.
     pub(super) fn insert(&mut self, record: FlowRecord, seconds: u32) -> (u32, Option<FlowRecord>) {
-        let used = |words: &[u64; WORDS]| if words[0] == 0 { 0 } else { 1 + u64::from(words[1] as u32) };
-        match self.candidates(record.hash).min_by_key(|(_, words)| used(words)) {
-            Some((at, _)) => self.put(at, record, seconds),
-            None => (0, None),
+        if let Some(at) = self.add(&record, seconds) {
+            return (at, None);
         }
+        let used = |at: &u32| self.records.get(*at as usize).map_or(0, |words| words[1] as u32);
+        let (sweep, count) = (self.sweep, self.records.len().max(1));
+        let others = (1..=CHOICES).map(|step| ((sweep + step) % count) as u32);
+        let rival = self.index.rivals(HandleIndex::tag(record.hash)).min_by_key(used);
+        let at = rival.or_else(|| others.min_by_key(used)).unwrap_or(0);
+        let old = self.replace(at, &record, seconds);
+        (at, old)
     }
 
     /// Puts a record that a translator's output makes where none is, or one that is idle, or another that the same instance
@@ -278,47 +300,67 @@ impl FlowRecords {
         record: FlowRecord,
         seconds: u32,
     ) -> Option<(u32, Option<FlowRecord>)> {
+        if let Some(at) = self.add(&record, seconds) {
+            return Some((at, None));
+        }
         let own = Learnt::to_word(record.learnt);
         let rank = |words: &[u64; WORDS]| match words {
-            [0, ..] => Some(0),
-            words if is_idle(words, seconds) => Some(1),
-            words if words[LEARNT] & LEARNT_MASK == own && own != 0 => Some(2 + u64::from(words[1] as u32)),
+            words if is_idle(words, seconds) => Some(0),
+            words if words[LEARNT] & LEARNT_MASK == own && own != 0 => Some(1 + u64::from(words[1] as u32)),
             _ => None,
         };
-        let ranked = self.candidates(record.hash).filter_map(|(at, words)| Some((rank(words)?, at)));
+        let rivals = self.index.rivals(HandleIndex::tag(record.hash));
+        let ranked = rivals.filter_map(|at| Some((rank(self.records.get(at as usize)?)?, at)));
         let (_, at) = ranked.min_by_key(|(rank, _)| *rank)?;
-        Some(self.put(at, record, seconds))
+        let old = self.replace(at, &record, seconds);
+        Some((at, old))
     }
 
-    /// Replaces what is at a place.
-    fn put(&mut self, at: usize, record: FlowRecord, seconds: u32) -> (u32, Option<FlowRecord>) {
-        let Some(words) = self.records.get_mut(at) else { return (0, None) };
-        let old = (words[0] != 0).then(|| record_of(words));
-        match old {
-            None => self.len += 1,
-            Some(_) => self.displaced += u64::from(!is_idle(words, seconds)),
+    /// Puts a record in a place that is free. Returns `None`, and changes nothing, if there is none, or no room in the index.
+    fn add(&mut self, record: &FlowRecord, seconds: u32) -> Option<u32> {
+        self.index.grow(self.len());
+        let new = (self.records.len() < self.capacity).then_some(self.records.len() as u32);
+        let at = self.free.last().copied().or(new)?;
+        if !self.index.insert(HandleIndex::tag(record.hash), at) {
+            return None;
         }
-        words[0] = record.hash;
-        words[1] = stamp(record.version, seconds);
-        for (word, bytes) in words[ASSIGNED..].iter_mut().zip(record.slots.chunks_exact(8)) {
-            *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+        let words = words_of(record, seconds);
+        match self.free.pop() {
+            Some(_) => *self.records.get_mut(at as usize)? = words,
+            None => self.records.push(words),
         }
-        words[OUTSIDE] = Outside::to_word(record.outside);
-        words[LEARNT] = Learnt::to_word(record.learnt) | Redirect::to_word(record.redirect);
-        (at as u32, old)
+        Some(at)
+    }
+
+    /// Replaces the record of another flow, which is near this one in the index if any is.
+    fn replace(&mut self, at: u32, record: &FlowRecord, seconds: u32) -> Option<FlowRecord> {
+        let words = self.records.get_mut(at as usize)?;
+        self.displaced += u64::from(!is_idle(words, seconds));
+        let old = record_of(words);
+        *words = words_of(record, seconds);
+        self.index.remove(HandleIndex::tag(old.hash), at);
+        self.index.insert(HandleIndex::tag(record.hash), at);
+        Some(old)
     }
 
     /// The place of a flow's record, if it has one. The flow does not count as used.
     #[inline(always)]
     pub(super) fn peek(&self, hash: u64, version: u32) -> Option<u32> {
-        let is_it = |words: &[u64; WORDS]| words[0] == hash && (words[1] >> 32) as u32 == version;
         // Mostly one comparison, with the record that was prefetched.
-        let [set, _] = self.sets(hash);
-        let first = set + home(hash);
-        if is_it(self.records.get(first)?) {
-            return Some(first as u32);
-        }
-        self.candidates(hash).find(|(_, words)| is_it(words)).map(|(at, _)| at as u32)
+        let first = self.index.candidate(HandleIndex::tag(hash));
+        first.filter(|at| self.has(*at, hash, version)).or_else(|| self.search(hash, version))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&self, hash: u64, version: u32) -> Option<u32> {
+        self.index.find(HandleIndex::tag(hash), |at| self.has(at, hash, version))
+    }
+
+    #[inline(always)]
+    fn has(&self, at: u32, hash: u64, version: u32) -> bool {
+        let words = self.records.get(at as usize);
+        words.is_some_and(|words| words[0] == hash && (words[1] >> 32) as u32 == version)
     }
 
     /// Which translator made the record at a place.
@@ -428,9 +470,11 @@ impl FlowRecords {
                 continue;
             };
             if is_idle(words, seconds) || is_dead((words[1] >> 32) as u32) {
-                forgotten(record_of(words));
+                let old = record_of(words);
                 words[0] = 0;
-                self.len -= 1;
+                self.index.remove(HandleIndex::tag(old.hash), self.sweep as u32);
+                self.free.push(self.sweep as u32);
+                forgotten(old);
             }
         }
     }
@@ -439,6 +483,8 @@ impl FlowRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use random::Random;
+    use std::collections::BTreeMap;
 
     fn record(hash: u64) -> FlowRecord {
         let mut slots = [UNASSIGNED; MAX_HOPS];
@@ -450,43 +496,91 @@ mod tests {
     #[test]
     fn records_are_found_until_they_are_idle() {
         let mut records = FlowRecords::new(64);
-        for hash in 1..=40 {
-            let (at, old) = records.insert(record(hash), 5);
-            assert_eq!((records.get(at), old), (Some(record(hash)), None));
+        let hash = |number: u64| number << 33 | number;
+        for number in 1..=40 {
+            let (at, old) = records.insert(record(hash(number)), 5);
+            assert_eq!((records.get(at), old), (Some(record(hash(number))), None));
         }
-        assert_eq!((records.len(), records.find(9, 2, 5)), (40, None));
-        let at = records.find(9, 3, 100).unwrap();
+        let nine = hash(9);
+        assert_eq!((records.len(), records.find(nine, 2, 5)), (40, None));
+        let at = records.find(nine, 3, 100).unwrap();
         assert_eq!((records.slot(at, 0), records.slot(at, 1), records.slot(at, 31)), (9, UNASSIGNED, 7));
         records.set_slot(at, 1, 4);
-        assert_eq!((records.slot(at, 0), records.slot(at, 1), records.flow(at)), (9, 4, (9, 3)));
+        assert_eq!((records.slot(at, 0), records.slot(at, 1), records.flow(at)), (9, 4, (nine, 3)));
         let mut gone = 0;
         records.forget(64, 5 + MAX_IDLE + 1, |_| false, |_| gone += 1);
-        assert_eq!((gone, records.len(), records.find(9, 3, 0)), (39, 1, Some(at)));
+        assert_eq!((gone, records.len(), records.find(nine, 3, 0)), (39, 1, Some(at)));
         records.forget(64, 100, |version| version == 3, |_| gone += 1);
         assert_eq!((gone, records.len()), (40, 0));
     }
 
+    /// The flows that are there, and no others, have records, whatever comes and goes.
     #[test]
-    fn a_flow_finds_room_in_its_second_set() {
-        let mut records = FlowRecords::new(4 * WAYS);
-        // All prefer the first set. Each has another one besides.
-        let hashes: Vec<u64> = (1..=8).map(|number| number << 34 | (number % 3 + 1) << 32).collect();
-        for hash in &hashes {
-            let (at, old) = records.insert(record(*hash), 5);
-            assert_eq!((records.get(at), old), (Some(record(*hash)), None));
+    fn records_are_those_of_a_map() {
+        let (mut random, mut records) = (Random::new(5), FlowRecords::new(2000));
+        let mut map: BTreeMap<(u64, u32), (u32, FlowRecord)> = BTreeMap::new();
+        let mut displaced = 0;
+        for round in 0..40_000u32 {
+            // More flows than there is room for, some with equal tags, or with equal hashes in two versions.
+            let hash = (random.below_u64(900) + 1) << 32 | random.below_u64(4) | 1;
+            let version = random.below(2);
+            let key = (hash, version);
+            let found = records.peek(hash, version);
+            assert_eq!(found, map.get(&key).map(|(at, _)| *at), "round {round}");
+            if found.is_none() {
+                let wanted = FlowRecord { version, ..record(hash) };
+                let (at, old) = records.insert(wanted, round / 400);
+                assert_eq!(records.get(at), Some(wanted));
+                if let Some(old) = old {
+                    displaced += 1;
+                    assert_eq!(map.remove(&(old.hash, old.version)), Some((at, old)));
+                }
+                assert_eq!(map.insert(key, (at, wanted)), None);
+            }
+            if round % 1000 == 999 {
+                let dead = random.below(2);
+                let count = random.below(900) as usize;
+                records.forget(
+                    count,
+                    round / 400,
+                    |version| version == dead,
+                    |old| {
+                        assert_eq!(map.remove(&(old.hash, old.version)).map(|(_, record)| record), Some(old));
+                    },
+                );
+            }
+            assert_eq!((records.len(), records.displaced), (map.len(), displaced));
         }
-        let places: Vec<_> = hashes.iter().map(|hash| records.find(*hash, 3, 6).unwrap()).collect();
-        assert!(places[..4].iter().all(|at| *at < 4) && places[4..].iter().all(|at| *at >= 4), "{places:?}");
-        // One that ends does not hide those that came after it.
+        assert!(displaced > 0 && map.len() > 1000, "{displaced} displaced, {} there", map.len());
+        for ((hash, version), (at, wanted)) in map {
+            assert_eq!((records.peek(hash, version), records.get(at)), (Some(at), Some(wanted)));
+        }
+    }
+
+    /// As many flows as there is room for have records, close together.
+    #[test]
+    fn all_records_are_used() {
+        let (mut random, mut records) = (Random::new(6), FlowRecords::new(20_000));
+        let hashes: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
+        for (hash, expected) in hashes.iter().zip(0..) {
+            let (at, old) = records.insert(record(*hash), 5);
+            assert_eq!((at, old, records.places()), (expected, None, expected as usize + 1));
+        }
+        assert_eq!((records.len(), records.displaced), (20_000, 0));
+        for (hash, expected) in hashes.iter().zip(0..) {
+            assert_eq!(records.peek(*hash, 3), Some(expected));
+        }
+        // A place is used again.
         records.forget(1, 7, |_| true, |_| {});
-        assert_eq!((records.len(), records.peek(hashes[1], 3)), (7, None));
-        assert!(places[4..].iter().zip(&hashes[4..]).all(|(at, hash)| records.peek(*hash, 3) == Some(*at)));
-        assert_eq!(records.displaced, 0);
+        let (at, old) = records.insert(record(77), 5);
+        assert_eq!((at, old, records.peek(hashes[1], 3), records.len()), (1, None, None, 20_000));
+        let (_, old) = records.insert(record(78), 6);
+        assert_eq!((old.is_some(), records.len(), records.displaced), (true, 20_000, 1));
     }
 
     #[test]
-    fn a_full_set_loses_the_flow_that_was_used_least_recently() {
-        let mut records = FlowRecords::new(WAYS);
+    fn a_full_table_loses_the_flow_that_was_used_least_recently() {
+        let mut records = FlowRecords::new(MIN_RECORDS);
         for (hash, seconds) in [(1, 10), (2, 11), (3, 12), (4, 13)] {
             records.insert(record(hash), seconds);
         }
@@ -499,7 +593,7 @@ mod tests {
 
     #[test]
     fn a_translator_displaces_no_living_flow_of_others() {
-        let mut records = FlowRecords::new(WAYS);
+        let mut records = FlowRecords::new(MIN_RECORDS);
         let learnt = |hash: u64, slot: u8| FlowRecord {
             learnt: Some(Learnt { service: 300, slot }),
             outside: Some(Outside { hop: 31, far: u32::MAX }),
@@ -527,7 +621,7 @@ mod tests {
     /// What concerns translators, the chain that a flow takes, and where it leaves in reverse share words.
     #[test]
     fn parts_of_a_record_change_by_themselves() {
-        let mut records = FlowRecords::new(WAYS);
+        let mut records = FlowRecords::new(MIN_RECORDS);
         let redirect = Some(Redirect { chain: u16::MAX, generation: Redirect::GENERATIONS - 1 });
         let (learnt, outside) =
             (Some(Learnt { service: u16::MAX, slot: 127 }), Some(Outside { hop: 31, far: u32::MAX }));

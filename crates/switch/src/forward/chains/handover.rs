@@ -203,7 +203,7 @@ impl Chains {
                 self.move_record(at, service, (from, to));
             }
         }
-        records.end < self.records.capacity()
+        records.end < self.records.places()
     }
 
     /// Notes that the instances of a translator have their ranges, and no single flows of others.

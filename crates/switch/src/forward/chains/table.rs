@@ -545,9 +545,17 @@ impl Chains {
         Some(self.deliver(record, next, (reverse, lookups), length, now))
     }
 
-    /// Prefetches what a frame needs that enters a chain.
+    /// Prefetches what leads to the record of a flow that enters a chain.
     #[inline(always)]
-    pub(crate) fn prefetch_chain(&self, chain: u16, hash: u64) {
+    pub(crate) fn prefetch_index(&self, chain: u16, hash: u64) {
+        if let Some(chain) = self.chains.get(chain) {
+            self.records.prefetch_index(Version::record_hash(hash, chain.version));
+        }
+    }
+
+    /// Prefetches the record of a flow that enters a chain, after what leads to it.
+    #[inline(always)]
+    pub(crate) fn prefetch_record(&self, chain: u16, hash: u64) {
         if let Some(chain) = self.chains.get(chain) {
             self.records.prefetch(Version::record_hash(hash, chain.version));
         }
@@ -661,7 +669,7 @@ impl Chains {
             }
         });
         if self.records.len() > 0 {
-            self.forget(self.records.capacity() / SWEEP_SECONDS + 1, seconds);
+            self.forget(self.records.places() / SWEEP_SECONDS + 1, seconds);
         }
     }
 
