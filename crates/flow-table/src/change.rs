@@ -25,7 +25,7 @@ pub enum Command {
 pub struct EntryFlags {
     /// Whether the controller is told when the entry is removed (`OFPFF_SEND_FLOW_REM`).
     pub send_removed: bool,
-    /// Whether an entry that overlaps another of the same priority is refused (`OFPFF_CHECK_OVERLAP`).
+    /// Whether an entry that overlaps another of the same priority is refused, an equal one too (`OFPFF_CHECK_OVERLAP`).
     pub check_overlap: bool,
     /// Whether the counters of a replaced or modified entry are cleared (`OFPFF_RESET_COUNTS`).
     pub reset_counts: bool,

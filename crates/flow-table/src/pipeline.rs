@@ -506,7 +506,7 @@ impl Pipeline {
             return Err(FlowModError::OtherOwner);
         }
         if change.flags.check_overlap
-            && place.has_overlap(&self.entries, table, &change.matching, change.priority, replaced)
+            && place.has_overlap(&self.entries, table, &change.matching, change.priority)
         {
             return Err(FlowModError::Overlap);
         }

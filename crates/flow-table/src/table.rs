@@ -197,21 +197,11 @@ impl Table {
     }
 
     /// Whether an entry of this priority can match the same packet.
-    pub(crate) fn has_overlap(
-        &self,
-        entries: &Entries,
-        table: u8,
-        matching: &Match,
-        priority: u16,
-        except: Option<u32>,
-    ) -> bool {
+    pub(crate) fn has_overlap(&self, entries: &Entries, table: u8, matching: &Match, priority: u16) -> bool {
         let has_priority = self.tuples.iter().flatten().any(|tuple| tuple.has_priority(priority));
         has_priority
-            && entries.iter().any(|(slot, entry)| {
-                entry.table == table
-                    && entry.priority == priority
-                    && Some(slot) != except
-                    && entry.matching.overlaps(matching)
+            && entries.iter().any(|(_, entry)| {
+                entry.table == table && entry.priority == priority && entry.matching.overlaps(matching)
             })
     }
 

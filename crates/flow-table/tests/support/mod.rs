@@ -311,9 +311,10 @@ impl Reference {
                 && entry.change.matching == change.matching
                 && entry.change.priority == change.priority
         };
-        let others = self.entries.iter().filter(|entry| !is_same(entry));
-        let mut others =
-            others.filter(|entry| entry.table == table && entry.change.priority == change.priority);
+        let mut others = self
+            .entries
+            .iter()
+            .filter(|entry| entry.table == table && entry.change.priority == change.priority);
         if change.flags.check_overlap && others.any(|entry| entry.change.matching.overlaps(&change.matching))
         {
             return Err(FlowModError::Overlap);
