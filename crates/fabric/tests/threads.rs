@@ -4,13 +4,13 @@ mod support;
 
 use flow_table::{Change, Command, Field, Instructions, Match, Output};
 use model::{
-    AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, ControllerRole, CreateSwitch, FlowOutput,
-    HandoverPhase, Limits, LinkState, PortDriver, PortName, SocketRole, SwitchMode, SwitchName,
+    AccountPlace, AddFlow, AddPort, Attachment, ConfigurationName, ControllerRole, CreateChain, CreateSwitch,
+    FlowOutput, HandoverPhase, Limits, LinkState, PortDriver, PortName, SocketRole, SwitchMode, SwitchName,
 };
 use openflow::message::{FlowMod, FlowSelection, Message, MultipartReply, MultipartRequest};
 use protocol::Channel;
 use protocol::agent::{ControllerState, Reply, Request};
-use protocol::fabric::{FabricError, FlowDefinition, PortStats, orders};
+use protocol::fabric::{FabricError, FlowDefinition, PortStats, SteeringDefinition, orders};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
@@ -419,6 +419,59 @@ fn controllers_change_all_threads() {
     let Message::FlowRemoved(removed) = &messages[0] else { panic!("{messages:?}") };
     assert_eq!((messages.len(), removed.cookie, removed.packets), (1, 2, 250));
     assert_eq!(drops_of("source.0"), drops("flow_miss", 800));
+    check_account(&bed);
+}
+
+/// A controller reads what passed a service and a chain, summed over all threads, by itself and with all ports.
+#[test]
+fn services_and_chains_have_counters_of_ports() {
+    let (bed, fabric) = TestBed::with_fabric(2, SwitchMode::Static);
+    let name: SwitchName = "other".parse().unwrap();
+    let definition = CreateSwitch {
+        mode: SwitchMode::Steering,
+        controllers: vec!["tcp:127.0.0.1:1".parse().unwrap()],
+        ..CreateSwitch::new(name.clone())
+    };
+    bed.0.ask(orders::AddSwitch { definition }).unwrap();
+    let firewall = "FromDevice(0) -> ToDevice(1); FromDevice(1) -> ToDevice(0);";
+    for (box_name, ports, text) in [("mirror", 1, MIRROR), ("source", 1, SOURCE), ("fw-1", 2, firewall)] {
+        bed.define_at(box_name, ports, Attachment::Switch(name.clone()));
+        bed.start(box_name, text, &[]).unwrap();
+    }
+    let web = CreateChain { switch: name.clone(), to: "mirror.0".parse().unwrap(), ..chain(&["fw"]) };
+    let services = vec![service("fw", "in=0,out=1", &["fw-1"], &[]), service("idle", "in=0", &[], &[])];
+    let steering = SteeringDefinition { services, chains: vec![web] };
+    bed.0.ask(orders::SetSteering { switch: name.clone(), steering }).unwrap();
+    send(&bed, 300);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 300);
+
+    let agent = agent::agent(&fabric);
+    let switch = agent::switches(&agent)[0].number;
+    let MultipartReply::PortDescription(ports) = report(&agent, switch, MultipartRequest::PortDescription)
+    else {
+        panic!("no ports")
+    };
+    let stats = |port: Option<u32>| match report(&agent, switch, MultipartRequest::PortStats(port)) {
+        MultipartReply::PortStats(stats) => stats,
+        reply => panic!("{reply:?}"),
+    };
+    let all = stats(None);
+    let numbers: Vec<u32> = all.iter().map(|stats| stats.port).collect();
+    assert_eq!(numbers, ports.iter().map(|port| port.number).collect::<Vec<_>>());
+    let counted = |port: &str| {
+        let number = ports.iter().find(|found| found.name == port).unwrap().number;
+        let [found] = stats(Some(number))[..] else { panic!("not one port") };
+        assert!(all.iter().any(|stats| (stats.port, stats.tx_packets) == (number, found.tx_packets)));
+        let lost = (found.rx_dropped, found.tx_dropped);
+        ((found.rx_packets, found.rx_bytes), (found.tx_packets, found.tx_bytes), lost)
+    };
+    let bytes = ports_of(&bed, &name)[&"source.0".parse::<PortName>().unwrap()].counters.received_bytes;
+    assert_eq!(counted("source.0"), ((300, bytes), (300, bytes), (0, 0)));
+    // Each packet passes the service there and back.
+    assert_eq!(counted("service:fw"), ((600, 2 * bytes), (600, 2 * bytes), (0, 0)));
+    assert_eq!(counted("service:idle"), ((0, 0), (0, 0), (0, 0)));
+    // Bytes of what enters a chain are not counted.
+    assert_eq!(counted("chain:web"), ((600, 2 * bytes), (600, u64::MAX), (0, 0)));
     check_account(&bed);
 }
 

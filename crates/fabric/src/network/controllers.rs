@@ -5,8 +5,8 @@ use super::attach::Network;
 use super::flows::{all_steering, malformed};
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
 use crate::error::OperationError;
-use flow_table::{Action, Field, Group, GroupCounters, Match, Meter, MeterCounters, port_number};
-use model::{SwitchMode, SwitchName};
+use flow_table::{Action, Field, Group, GroupCounters, Match, Meter, MeterCounters, Output, port_number};
+use model::{OpenFlowPort, SwitchMode, SwitchName};
 use openflow::ErrorCode;
 use openflow::message::{
     Aggregate, Description, FlowRemoved, FlowSelection, FlowStats, GroupDescription, GroupFeatures, GroupMod,
@@ -514,10 +514,9 @@ fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32
 
 fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {
     let is_there = |port: u32| {
-        record
-            .ports
-            .keys()
-            .any(|name| record.port_numbers.get(name).is_some_and(|number| u32::from(number) == port))
+        let mut names = record.ports.keys().filter_map(|name| record.port_numbers.get(name));
+        names.any(|number| u32::from(number) == port)
+            || record.services.outputs().any(|(output, _)| output.port_number() == Some(port))
     };
     if port.is_none_or(is_there) { Ok(()) } else { Err(()) }
 }
@@ -535,36 +534,98 @@ fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), E
     if change.advertise != 0 { Err(ErrorCode::PMFC_BAD_ADVERTISE) } else { Ok(()) }
 }
 
+/// The counters of ports as controllers see them: those of the switch, and one for each service and each chain.
 fn port_stats(
     record: &SwitchRecord,
     runner: &mut Shards<ForwardingMode>,
     port: Option<u32>,
 ) -> Result<Vec<PortStats>, AgentFault> {
     check_port(record, port).map_err(|()| ErrorCode::BRC_BAD_PORT)?;
-    let chosen =
-        port_ids(record).into_iter().filter(|(key, _)| port.is_none_or(|port| port == u32::from(key.0)));
-    let stats = chosen.map(|(key, id)| {
-        let counters = runner.counters(id).unwrap_or_default();
-        let to_port = [switch::Reason::FULL, switch::Reason::DOWN];
-        let tx_dropped: u64 = to_port.into_iter().map(|reason| counters.dropped(reason)).sum();
-        PortStats {
-            port: key.0.into(),
-            rx_packets: counters.received_frames,
-            tx_packets: counters.sent_frames,
-            rx_bytes: counters.received_bytes,
-            tx_bytes: counters.sent_bytes,
-            rx_dropped: counters.drops.iter().sum::<u64>().saturating_sub(tx_dropped),
-            tx_dropped,
-            rx_errors: u64::MAX,
-            tx_errors: u64::MAX,
-            rx_frame_errors: u64::MAX,
-            rx_over_errors: u64::MAX,
-            rx_crc_errors: u64::MAX,
-            collisions: u64::MAX,
-            age: Duration::from_nanos(runner.now()),
+    let is_chosen = |number: u32| port.is_none_or(|port| port == number);
+    let ports = port_ids(record).into_iter().map(|(key, id)| (u32::from(key.0), id));
+    let mut all: Vec<PortStats> = ports
+        .filter(|(number, _)| is_chosen(*number))
+        .map(|(number, id)| stats_of_ports(number, &[id], runner))
+        .collect();
+    for (output, steered) in record.services.outputs() {
+        let Some(number) = output.port_number().filter(|number| is_chosen(*number)) else { continue };
+        all.extend(match (output, steered) {
+            (_, OpenFlowPort::Service(name)) => {
+                Some(stats_of_ports(number, &record.ports_of_service(&name), runner))
+            }
+            (Output::Chain(chain), _) => Some(stats_of_chain(number, chain, record, runner)?),
+            _ => None,
+        });
+    }
+    all.sort_by_key(|stats| stats.port);
+    Ok(all)
+}
+
+/// The counters of a port, or of all ports of the instances of a service.
+fn stats_of_ports(number: u32, ids: &[PortId], runner: &mut Shards<ForwardingMode>) -> PortStats {
+    let mut counters = switch::Counters::default();
+    ids.iter().filter_map(|id| runner.counters(*id)).for_each(|of_port| counters += of_port);
+    let to_port = [switch::Reason::FULL, switch::Reason::DOWN];
+    let tx_dropped: u64 = to_port.into_iter().map(|reason| counters.dropped(reason)).sum();
+    PortStats {
+        rx_packets: counters.received_frames,
+        tx_packets: counters.sent_frames,
+        rx_bytes: counters.received_bytes,
+        tx_bytes: counters.sent_bytes,
+        rx_dropped: counters.drops.iter().sum::<u64>().saturating_sub(tx_dropped),
+        tx_dropped,
+        ..uncounted(number, runner)
+    }
+}
+
+/// What entered a chain, as sent, and what left it, as received, in both directions. What its functions dropped is lost on the way
+/// back, and what they were not given is lost on the way there.
+fn stats_of_chain(
+    number: u32,
+    chain: u32,
+    record: &SwitchRecord,
+    runner: &mut Shards<ForwardingMode>,
+) -> Result<PortStats, AgentFault> {
+    let mut stats = PortStats {
+        rx_packets: 0,
+        tx_packets: 0,
+        rx_bytes: 0,
+        rx_dropped: 0,
+        tx_dropped: 0,
+        ..uncounted(number, runner)
+    };
+    for steering in all_steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)? {
+        let (chain, chains) = (chain as u16, steering.chains());
+        let (Some(books), Some(counters)) = (chains.books(chain), chains.counters(chain)) else { continue };
+        stats.tx_packets += books.entered;
+        stats.tx_dropped += books.no_instance + books.congested + books.overflowed;
+        stats.rx_dropped += books.dropped;
+        for left in counters.left {
+            stats.rx_packets += left.packets;
+            stats.rx_bytes += left.bytes;
         }
-    });
-    Ok(stats.collect())
+    }
+    Ok(stats)
+}
+
+/// The counters of a port, none of which is kept.
+fn uncounted(port: u32, runner: &Shards<ForwardingMode>) -> PortStats {
+    PortStats {
+        port,
+        rx_packets: u64::MAX,
+        tx_packets: u64::MAX,
+        rx_bytes: u64::MAX,
+        tx_bytes: u64::MAX,
+        rx_dropped: u64::MAX,
+        tx_dropped: u64::MAX,
+        rx_errors: u64::MAX,
+        tx_errors: u64::MAX,
+        rx_frame_errors: u64::MAX,
+        rx_over_errors: u64::MAX,
+        rx_crc_errors: u64::MAX,
+        collisions: u64::MAX,
+        age: Duration::from_nanos(runner.now()),
+    }
 }
 
 fn flow_stats(entry: &flow_table::Entry<'_>, now: Duration) -> FlowStats {

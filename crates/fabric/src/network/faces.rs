@@ -1,7 +1,7 @@
 //! Ports of instances at a steering switch.
 
 use super::records::SwitchRecord;
-use model::{BoxName, PortName};
+use model::{BoxName, PortName, ServiceName};
 use protocol::fabric::{InstanceDefinition, ServiceDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,6 +27,13 @@ impl SwitchRecord {
             instance.name.as_str() == name && service.faces.ports().any(|face| face == number)
         };
         self.instances().find(is_it)
+    }
+
+    /// The ports of the instances of a service.
+    pub(super) fn ports_of_service(&self, name: &ServiceName) -> Vec<PortId> {
+        let own = self.instances().filter(|(service, _)| service.name == *name);
+        let faces = own.flat_map(|(service, instance)| faces_of(service, instance));
+        faces.filter_map(|face| Some(self.ports.get(&face)?.id)).collect()
     }
 
     /// The packets that wait for each instance.
