@@ -35,7 +35,7 @@ impl PoolState {
             let handles = into.as_mut_ptr().add(into.len()).cast::<NonNull<Slot>>();
             if share {
                 share_with(template, slots, handles);
-                (*(*template).owner).users += made as u32;
+                (*owner_of(template)).users += made as u32;
             } else {
                 copy_to(template, slots, handles);
             }
@@ -61,7 +61,7 @@ impl PoolState {
     pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         let Some(pool) = packets.first().map(Packet::pool) else { return };
         // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
-        // owns its bytes and has one user has only the handle, which is given up without being dropped; it is one of
+        // holds its bytes and has one user has only the handle, which is given up without being dropped; it is one of
         // the pool's, for all of which the list has room. The others are put to the front, each once, and dropped when
         // the list is no longer borrowed.
         unsafe {
@@ -74,8 +74,8 @@ impl PoolState {
             let (mut end, mut others) = (start, 0);
             for index in 0..count {
                 let slot = *handles.add(index);
-                let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
-                if alone && (*slot).home != BufferHome::Heap {
+                let is_last = (*slot).users == 1 && (*slot).pool == pool;
+                if is_last && matches!((*slot).home, BufferHome::Pool | BufferHome::Lent) {
                     if (*slot).home == BufferHome::Lent {
                         shared.take_back(slot);
                     }
@@ -115,7 +115,7 @@ impl PoolState {
         let Some(pool) = packets.first().map(Packet::pool) else { return 0 };
         let most = most.min(packets.len());
         let mut taken = 0;
-        // SAFETY: a slot that owns its bytes and has one user has only the handle, which is given up here, and is in no list of
+        // SAFETY: a slot with a lent buffer and one user has only the handle, which is given up here, and is in no list of
         // packets while `each` runs. It is one of the pool's, for all of which the free list has room. `lend` took base and capacity
         // from a slice borrowed for ever and uniquely; this is their last use. The pool lives, because all packets count as live
         // until the end. The free list is used by this thread only, and not borrowed while `each` runs.
@@ -126,8 +126,8 @@ impl PoolState {
             packets.set_len(0);
             while taken < most {
                 let slot = *handles.add(taken);
-                let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
-                if !alone || (*slot).home != BufferHome::Lent {
+                let is_last = (*slot).users == 1 && (*slot).pool == pool;
+                if !is_last || (*slot).home != BufferHome::Lent {
                     break;
                 }
                 taken += 1;
@@ -151,18 +151,28 @@ impl PoolState {
     }
 }
 
-/// The header of `template` as it is in all of its copies, apart from the fields that differ per slot.
+/// The slot that holds the bytes of `template`.
+///
+/// # Safety
+/// `template` is a slot.
+unsafe fn owner_of(template: *const Slot) -> *mut Slot {
+    // SAFETY: by the contract above.
+    unsafe { if (*template).home == BufferHome::Other { (*template).owner } else { template.cast_mut() } }
+}
+
+/// The header of `template` as it is in all of its copies, apart from the fields that differ per slot. Their bytes are at `home`.
 ///
 /// # Safety
 /// `template` is a slot.
 #[inline(always)]
-unsafe fn header_of(template: *const Slot, capacity: u32) -> [CacheLine; 2] {
+unsafe fn header_of(template: *const Slot, home: BufferHome, capacity: u32) -> [CacheLine; 2] {
     const { assert!(HEADER == 2 * CACHE_LINE) };
     // SAFETY: a slot's header may be read as the bytes that it is; it owns nothing.
     unsafe {
         let mut header = core::ptr::read(template);
         header.users = 1;
-        header.home = BufferHome::Pool;
+        header.home = home;
+        header.owner = owner_of(template);
         header.capacity = capacity;
         header.own_capacity = CAPACITY as u32;
         let bytes = (&raw const header).cast::<u8>();
@@ -178,7 +188,7 @@ unsafe fn header_of(template: *const Slot, capacity: u32) -> [CacheLine; 2] {
 unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], handles: *mut NonNull<Slot>) {
     // SAFETY: by the contract above; a slot has as many bytes as two lines in front of its buffer.
     unsafe {
-        let header = header_of(template, (*template).capacity);
+        let header = header_of(template, BufferHome::Other, (*template).capacity);
         for (index, slot) in slots.iter().enumerate() {
             let to = slot.as_ptr().cast::<u8>();
             header[0].write(to);
@@ -203,7 +213,7 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], handles: *mut 
         // Copying whole cache lines is cheaper than copying the exact length; the slot has room for them.
         let lines = length.div_ceil(CACHE_LINE);
         let whole = lines > 0 && first + lines * CACHE_LINE <= CAPACITY.min(capacity as usize);
-        let header = header_of(template, CAPACITY as u32);
+        let header = header_of(template, BufferHome::Pool, CAPACITY as u32);
         let from = base.add(first);
         let line = whole.then(|| CacheLine::read(from));
         for (index, slot) in slots.iter().enumerate() {
@@ -212,7 +222,6 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], handles: *mut 
             header[0].write(slot.cast());
             header[1].write(slot.cast::<u8>().add(CACHE_LINE));
             (*slot).base = base;
-            (*slot).owner = slot;
             let to = base.add(first);
             match &line {
                 Some(line) => {

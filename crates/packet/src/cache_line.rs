@@ -1,14 +1,14 @@
-//! A cache line, or half of one, held in registers.
+//! A cache line, or a quarter of one, held in registers.
 
 /// Bytes in a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
-/// Bytes in half a cache line.
-pub(crate) const HALF_LINE: usize = CACHE_LINE / 2;
+/// Bytes in a quarter of a cache line.
+pub(crate) const QUARTER_LINE: usize = CACHE_LINE / 4;
 
 /// 64 bytes, to be written many times.
 pub(crate) type CacheLine = Registers<4>;
-/// 32 bytes.
-pub(crate) type HalfLine = Registers<2>;
+/// 16 bytes.
+pub(crate) type QuarterLine = Registers<1>;
 
 #[cfg(target_arch = "x86_64")]
 mod registers {

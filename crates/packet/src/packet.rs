@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use crate::Timestamp;
 use crate::annotation::{self, Field};
 use crate::packet_type::PacketType;
-use crate::slot::{ANNOTATED, BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
+use crate::slot::{ANNOTATED, BufferHome, MAX_CAPACITY, NEAR_ANNOTATIONS, NONE, PoolState, Slot};
 
 /// A handle to one packet. Dropping it returns the buffer to its pool.
 ///
@@ -135,7 +135,22 @@ impl Packet {
     #[inline]
     pub fn is_shared(&self) -> bool {
         // SAFETY: this handle is a user of the owner, directly or through its own slot, so the owner lives.
-        unsafe { (*self.slot().owner).users != 1 }
+        unsafe { (*self.owner()).users != 1 }
+    }
+
+    /// Whether the bytes are in its own slot, and no other packet holds them: what can be told from the first cache line.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        let slot = self.slot.as_ptr();
+        // SAFETY: the handle keeps the slot alive.
+        unsafe { (*slot).users == 1 && (*slot).home != BufferHome::Other }
+    }
+
+    /// The slot that holds the bytes.
+    #[inline]
+    fn owner(&self) -> *mut Slot {
+        let Slot { home, owner, .. } = *self.slot();
+        if home == BufferHome::Other { owner } else { self.slot.as_ptr() }
     }
 
     /// Another packet with the same bytes, offsets and annotations; `None` if the pool is exhausted.
@@ -147,9 +162,10 @@ impl Packet {
             let slot = (*self.slot().pool).take(0)?;
             let copy = slot.as_ptr();
             self.copy_header_to(copy);
-            let owner = self.slot().owner;
+            let owner = self.owner();
             (*copy).base = self.slot().base;
             (*copy).capacity = self.slot().capacity;
+            (*copy).home = BufferHome::Other;
             (*copy).owner = owner;
             (*owner).users += 1;
             Some(Packet { slot })
@@ -206,10 +222,10 @@ impl Packet {
     #[inline]
     pub fn into_buffer(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
-        // SAFETY: the handle keeps the slot alive and is borrowed uniquely. A slot that owns its bytes and has one user
-        // has only this handle, so no other reference to the buffer exists.
+        // SAFETY: the handle keeps the slot alive and is borrowed uniquely. A slot with a lent buffer and one user has only this
+        // handle, so no other reference to the buffer exists.
         unsafe {
-            if (*slot).home != BufferHome::Lent || (*slot).owner != slot || (*slot).users != 1 {
+            if (*slot).home != BufferHome::Lent || (*slot).users != 1 {
                 return None;
             }
             let range = (*slot).start as usize..(*slot).end as usize;
@@ -223,6 +239,15 @@ impl Packet {
     /// Makes this packet the only owner of its bytes, by a copy if they are shared.
     #[inline]
     pub fn make_unique(&mut self) {
+        if !self.is_alone() {
+            self.leave_others();
+        }
+    }
+
+    /// Moves the packet into a buffer of its own if another packet holds the same bytes.
+    #[cold]
+    #[inline(never)]
+    fn leave_others(&mut self) {
         if self.is_shared() {
             self.reserve(0, 0);
         }
@@ -234,7 +259,7 @@ impl Packet {
     fn reserve(&mut self, front: usize, back: usize) {
         let (end, base) = (self.slot().end as usize, self.slot().base);
         let old_slot = self.slot.as_ptr();
-        let owner = self.slot().owner;
+        let owner = self.owner();
         // SAFETY: `old_slot` and `owner` live while this handle uses them. The own buffer of a slot whose bytes are
         // elsewhere is unused (bytes never move out of a buffer without their handle), so it may take them in.
         // Otherwise a new slot takes over, and the handle's use of the old one ends.
@@ -244,7 +269,7 @@ impl Packet {
                 core::ptr::copy_nonoverlapping(base, own, end);
                 (*old_slot).base = own;
                 (*old_slot).capacity = (*old_slot).own_capacity;
-                (*old_slot).owner = old_slot;
+                (*old_slot).home = BufferHome::Pool;
                 PoolState::release_owner(owner);
                 return;
             }
@@ -626,9 +651,12 @@ impl Packet {
 
     #[inline]
     fn set_annotation<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
-        if let Some(field) = self.annotations_mut().get_mut(offset..).and_then(|rest| rest.first_chunk_mut())
-        {
+        let slot = self.slot_mut();
+        if let Some(field) = slot.annotations.get_mut(offset..).and_then(|rest| rest.first_chunk_mut()) {
             *field = value;
+            if offset + N > NEAR_ANNOTATIONS {
+                slot.kind |= ANNOTATED;
+            }
         }
     }
 
@@ -768,9 +796,8 @@ impl Drop for Packet {
         // SAFETY: the handle's use of its slot ends here, and, where the bytes are elsewhere, the slot's use of the
         // owner.
         unsafe {
-            let owner = (*slot).owner;
-            if owner != slot {
-                PoolState::release_owner(owner);
+            if (*slot).home == BufferHome::Other {
+                PoolState::release_owner((*slot).owner);
             }
             PoolState::release(slot);
         }

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::cache_line::{CACHE_LINE, HALF_LINE, HalfLine};
+use crate::cache_line::{CACHE_LINE, QUARTER_LINE, QuarterLine};
 use crate::packet::Packet;
 use crate::slot::{BufferHome, MAX_CAPACITY, PoolState};
 
@@ -124,13 +124,16 @@ impl Pool {
 /// As for [`core::ptr::copy_nonoverlapping`].
 #[inline(always)]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    const HALF: usize = 2 * QUARTER_LINE;
     // SAFETY: by the contract above; both halves lie within the bytes if there are as many as one has.
     unsafe {
-        if (HALF_LINE..=CACHE_LINE).contains(&length) {
-            let last = length - HALF_LINE;
-            let halves = (HalfLine::read(from), HalfLine::read(from.add(last)));
-            halves.0.write(to);
-            halves.1.write(to.add(last));
+        if (HALF..=CACHE_LINE).contains(&length) {
+            let offsets = [0, QUARTER_LINE, length - HALF, length - QUARTER_LINE];
+            let [a, b, c, d] = offsets.map(|offset| QuarterLine::read(from.add(offset)));
+            a.write(to);
+            b.write(to.add(QUARTER_LINE));
+            c.write(to.add(length - HALF));
+            d.write(to.add(length - QUARTER_LINE));
         } else {
             core::ptr::copy_nonoverlapping(from, to, length);
         }

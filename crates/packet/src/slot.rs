@@ -23,15 +23,16 @@ pub(crate) const ANNOTATED: u8 = 1 << 7;
 
 /// The header before a packet's bytes; the bytes of the slot's own buffer follow it in memory.
 ///
-/// `owner` is the slot whose buffer holds the bytes: this one or, after a duplication, another. `users` counts the
-/// handle of this slot (while it lives) and every other slot whose `owner` is this one. At zero the slot is free.
+/// A packet's bytes are in the buffer of its own slot or, after a duplication, in that of another one, the `owner`. `users`
+/// counts the handle of this slot (while it lives) and every slot whose `owner` is this one. At zero the slot is free.
 ///
-/// The annotations are zero unless `kind` says that they were set: also those of a free slot. So a packet without annotations
-/// needs only the first of the header's two cache lines.
+/// The header takes two cache lines. The second one is needed only for bytes elsewhere, and for annotations behind the next hop's
+/// address. These are zero unless `kind` says that they were set: also those of a free slot.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) base: *mut u8,
-    pub(crate) owner: *mut Slot,
+    pub(crate) pool: *const PoolState,
+    pub(crate) timestamp: Timestamp,
     pub(crate) start: u32,
     pub(crate) end: u32,
     pub(crate) capacity: u32,
@@ -43,15 +44,18 @@ pub(crate) struct Slot {
     /// The number of the packet type, and [`ANNOTATED`].
     pub(crate) kind: u8,
     pub(crate) home: BufferHome,
-    pub(crate) timestamp: Timestamp,
-    pub(crate) pool: *const PoolState,
-    pub(crate) annotations: [u8; annotation::SIZE],
-    pub(crate) own_capacity: u32,
     /// The packet's place in an order that the router restores.
     pub(crate) stamp: u32,
+    pub(crate) annotations: [u8; annotation::SIZE],
+    pub(crate) own_capacity: u32,
+    /// The slot that holds the bytes, if `home` is [`BufferHome::Other`].
+    pub(crate) owner: *mut Slot,
     /// Explicit padding: every byte of the header is initialised, so it can be copied as bytes.
     pub(crate) unused: [u32; 2],
 }
+
+/// Bytes of annotations in the first cache line: the next hop's IPv4 address.
+pub(crate) const NEAR_ANNOTATIONS: usize = 4;
 
 impl Slot {
     /// Makes the annotations zero.
@@ -60,6 +64,8 @@ impl Slot {
         if self.kind & ANNOTATED != 0 {
             self.annotations = [0; annotation::SIZE];
             self.kind &= !ANNOTATED;
+        } else {
+            self.annotations[..NEAR_ANNOTATIONS].fill(0);
         }
     }
 
@@ -68,6 +74,8 @@ impl Slot {
     pub(crate) fn copy_annotations(&mut self, from: &Slot) {
         if (self.kind | from.kind) & ANNOTATED != 0 {
             self.annotations = from.annotations;
+        } else {
+            self.annotations[..NEAR_ANNOTATIONS].copy_from_slice(&from.annotations[..NEAR_ANNOTATIONS]);
         }
         self.kind = from.kind;
     }
@@ -83,13 +91,15 @@ pub(crate) enum BufferHome {
     Heap = 1,
     /// The slot is in a chunk; `base` and `capacity` describe a buffer lent to the pool.
     Lent = 2,
+    /// The slot is in a chunk; its bytes are those of the slot `owner`.
+    Other = 3,
 }
 
 pub(crate) const HEADER: usize = size_of::<Slot>();
 /// An odd number of cache lines, so that the headers of neighbouring slots fall into different cache sets.
 const STRIDE: usize = HEADER + CAPACITY;
 const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 8);
-const _: () = assert!(core::mem::offset_of!(Slot, annotations) == 64);
+const _: () = assert!(core::mem::offset_of!(Slot, annotations) + NEAR_ANNOTATIONS == 64);
 const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
 /// The state shared by a pool's handles and its packets.
@@ -178,9 +188,9 @@ impl PoolState {
             let Some(slot) = NonNull::new(alloc_zeroed(layout).cast::<Slot>()) else {
                 alloc::alloc::handle_alloc_error(layout)
             };
-            (*slot.as_ptr()).home = BufferHome::Heap;
             (*slot.as_ptr()).own_capacity = capacity as u32;
             self.reset(slot.as_ptr(), capacity as u32);
+            (*slot.as_ptr()).home = BufferHome::Heap;
             slot
         };
         self.live.set(self.live.get() + 1);
@@ -228,7 +238,7 @@ impl PoolState {
         unsafe { (*self.free.get()).len() + self.limit.saturating_sub(self.slots.get()) }
     }
 
-    /// Makes `slot` an empty packet with its own buffer, of `capacity` bytes.
+    /// Makes `slot` an empty packet of a chunk with its own buffer, of `capacity` bytes.
     ///
     /// # Safety
     /// `slot` is one of this pool's, or fresh from the heap for it, is not in use, and has that capacity.
@@ -236,18 +246,23 @@ impl PoolState {
     pub(crate) unsafe fn reset(&self, slot: *mut Slot, capacity: u32) {
         // SAFETY: by the contract above; the buffer starts right behind the header.
         unsafe {
+            let is_annotated = (*slot).kind & ANNOTATED != 0;
             (*slot).base = slot.cast::<u8>().add(HEADER);
-            (*slot).owner = slot;
+            (*slot).pool = self;
+            (*slot).timestamp = Timestamp::ZERO;
             (*slot).capacity = capacity;
             (*slot).users = 1;
             (*slot).mac = NONE;
             (*slot).network = NONE;
             (*slot).transport = NONE;
             (*slot).device = 0;
-            (*slot).clear_annotations();
             (*slot).kind = 0;
-            (*slot).timestamp = Timestamp::ZERO;
-            (*slot).pool = self;
+            (*slot).home = BufferHome::Pool;
+            (*slot).stamp = 0;
+            (&raw mut (*slot).annotations).cast::<[u8; NEAR_ANNOTATIONS]>().write([0; NEAR_ANNOTATIONS]);
+            if is_annotated {
+                (*slot).annotations = [0; annotation::SIZE];
+            }
         }
     }
 

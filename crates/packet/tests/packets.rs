@@ -388,7 +388,10 @@ fn a_pool_ends_with_the_last_lent_buffer() {
 fn annotations_do_not_outlive_their_packet() {
     const NOTHING: [u8; annotation::SIZE] = [0; annotation::SIZE];
     let pool = Pool::new(3);
-    let marks: [fn(&mut Packet); 4] = [
+    let marks: [fn(&mut Packet); 7] = [
+        |packet| packet.set_destination_ip([1, 2, 3, 4].into()),
+        |packet| packet.set_annotation_u16(3, 0x0505),
+        |packet| packet.set_annotation_u8(4, 6),
         |packet| packet.set_paint(7),
         |packet| packet.annotations_mut()[annotation::SIZE - 1] = 1,
         |packet| packet.set_annotation_u32(44, 3),
