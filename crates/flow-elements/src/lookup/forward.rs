@@ -55,17 +55,18 @@ impl<A: Copy> Forwarder<A> {
         }
 
         // A packet without a gateway keeps its address: it is set again, because a branch would be mispredicted.
+        let mut all_have_routes = true;
         for ((packet, hop), address) in batch.iter_mut().zip(&mut self.hops).zip(&self.addresses) {
-            *hop = match table.hop(*hop) {
-                Some(NextHop { gateway, port }) => {
-                    redirect(packet, gateway.unwrap_or(*address));
-                    port as u32
-                }
-                None => {
-                    miss(cx, *address);
-                    NO_HOP
-                }
+            let Some(NextHop { gateway, port }) = table.hop(*hop) else {
+                (*hop, all_have_routes) = (NO_HOP, false);
+                continue;
             };
+            redirect(packet, gateway.unwrap_or(*address));
+            *hop = port as u32;
+        }
+        if !all_have_routes {
+            let lost = self.hops.iter().zip(&self.addresses).filter(|(hop, _)| **hop == NO_HOP);
+            lost.for_each(|(_, address)| miss(cx, *address));
         }
         cx.send_to_ports(batch, &self.hops, Reason::NO_ROUTE);
     }
