@@ -62,7 +62,7 @@ const CASES: [Case; 7] = [
                 -> r :: RecordTimestamp(COUNTER n, OFFSET 60, N 100000)
                 -> d :: TimestampDiff(r, OFFSET 60, SAMPLE 10, VERBOSE true)
                 -> a :: AverageCounterIMP -> Queue(1000) -> ToDPDKDevice(0);
-            from :: FromDPDKDevice(0, ACTIVE 1) -> got :: Counter -> Discard;
+            from :: FromDPDKDevice(0, ACTIVE 1, FLOW_RULES_FILE rules) -> got :: Counter -> Discard;
             d[1] -> lost :: Counter -> Discard;
             all :: HandlerAggregate(ELEMENT n, ELEMENT a);
             sum :: Script(TYPE PASSIVE, return $(sub $(all.add count) $(all.avg count)));
@@ -80,6 +80,7 @@ const CASES: [Case; 7] = [
             "PathSpinlock ‘p’: passes packets unchanged: threads share no elements here",
             "PathSpinlock ‘p’: LOCK has no effect here: one thread executes the configuration, or each shard",
             "FromDPDKDevice ‘from’: ACTIVE has no effect here: packets are received from the start; put a Switch behind it to discard them",
+            "FromDPDKDevice ‘from’: FLOW_RULES_FILE has no effect here: queues are those of the port; put an IPFilter behind it for rules that drop packets",
         ],
     },
     // A port number, and PROMISC by default.
@@ -419,7 +420,7 @@ fn a_warning_names_the_element_and_is_at_the_argument() {
 #[test]
 fn arguments_without_a_meaning_are_errors() {
     let cases = [
-        ("FromDPDKDevice(0, FLOW_RULES_FILE x) -> Discard", "FLOW_RULES_FILE: unknown argument"),
+        ("FromDPDKDevice(0, FLOW_RULES x) -> Discard", "FLOW_RULES: unknown argument"),
         ("FromDPDKDevice -> Discard", "DEVNAME: required argument missing"),
         ("Idle -> ToDPDKDevice(0, 0, 1)", "too many arguments"),
         ("FromDevice(0, METHOD FAST) -> Discard", "bad METHOD"),

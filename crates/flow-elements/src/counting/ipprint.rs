@@ -5,18 +5,20 @@ use core::fmt::Write;
 use element::arguments::{ArgumentError, FileName, FromArgument, Word};
 use element::number_format;
 use element::prelude::*;
-use packet::{TcpView, protocol};
+use packet::{EthernetView, TcpView, protocol};
 
 use super::dump::{self, ContentsFormat};
 use super::ipline::PacketParts;
 use super::print_output::PrintOutput;
 
+/// Length of an Ethernet header.
+const ETHERNET_LENGTH: usize = 14;
 /// Length of a UDP header.
 const UDP_LENGTH: usize = 8;
 
 /// Logs a line for each IPv4 packet: LABEL, timestamp, addresses, ports and protocol details.
 ///
-/// ID, TTL, TOS, LENGTH, AGGREGATE and PAINT add that field or annotation. CONTENTS adds bytes of the packet, PAYLOAD
+/// ID, TTL, TOS, LENGTH, AGGREGATE, PAINT and ETHER add that field, annotation or header. CONTENTS adds bytes of the packet, PAYLOAD
 /// bytes after the transport header: up to MAXLENGTH bytes, as `HEX` or `ASCII`. Packets without a network header pass
 /// without a line.
 /// ```click
@@ -68,6 +70,9 @@ pub struct IPPrintArgs {
     /// Print ICMP identifiers and sequence numbers in network byte order.
     #[arg(default = "true")]
     swap: bool,
+    /// Print the addresses of the Ethernet header before the IP header, if there is one.
+    #[arg(default = "false")]
+    ether: bool,
     /// Print the length from the IP header.
     #[arg(default = "false")]
     length: bool,
@@ -126,6 +131,12 @@ impl IPPrint {
         }
         if args.aggregate || args.paint {
             line.push_str(": ");
+        }
+        if args.ether
+            && packet.mac().len() >= packet.network().len() + ETHERNET_LENGTH
+            && let Some(ethernet) = EthernetView::new(packet.mac())
+        {
+            let _ = write!(line, "{} > {}: ", ethernet.source(), ethernet.destination());
         }
         let Some(parts) = PacketParts::new(packet) else {
             line.push_str("truncated-ip");

@@ -31,6 +31,10 @@ pub(super) static FROM_DEVICE: [OtherName; 4] = [
                 "VLAN_FILTER VLAN_STRIP VLAN_EXTEND",
                 "frames arrive with the tags that the interface leaves in them",
             ),
+            (
+                "FLOW_RULES_FILE",
+                "queues are those of the port; put an IPFilter behind it for rules that drop packets",
+            ),
             ("RSS_AGGREGATE PAINT_QUEUE", "the port sets no annotation; use AggregateIPFlows or Paint"),
             (
                 "IPCO TCO UCO",
