@@ -395,7 +395,7 @@ fn routes_are_changed_and_associations_go_on() {
     let mut run = run(&config, 7).expect("it runs");
     let other = "SPI 1000 has other keys in another route: give each association a number of its own";
     for (command, value, expected) in [
-        ("table", "", "192.0.2.1/32\t-\t\t0\n10.2.0.0/16\t192.0.2.2\t1\t1000\n"),
+        ("table", "", "192.0.2.1/32\t\t-\t\t0\n10.2.0.0/16\t\t192.0.2.2\t1\t1000\n"),
         ("associations", "", "1000 8 4\n"),
         ("lookup", "10.2.9.9", "1 192.0.2.2"),
         ("lookup", "192.0.2.1", "0"),
@@ -418,11 +418,15 @@ fn routes_are_changed_and_associations_go_on() {
         ("associations", "", "2000 5 4\n"),
         ("ctrl", "remove 10.2/16\nadd 10.7/16 0\nadd 10.8/16 9", "bad OUTPUT"),
         ("ctrl", "remove 10.2/16\nwhat", "bad command ‘what’"),
-        ("table", "", "192.0.2.1/32\t-\t\t0\n10.2.0.0/16\t192.0.2.2\t1\t2000\n"),
+        ("table", "", "192.0.2.1/32\t\t-\t\t0\n10.2.0.0/16\t\t192.0.2.2\t1\t2000\n"),
         ("associations", "", "2000 5 4\n"),
         ("ctrl", "remove 10.2/16\n\nadd 10.7/16 0", ""),
         ("config", "", "192.0.2.1 0, 10.7/16 0"),
-        ("add", "10.8/255.0.255.0 0", "mask is not a prefix"),
+        (
+            "add",
+            "10.8/255.0.255.0 0",
+            "expected ‘ADDR/MASK [GATEWAY] OUTPUT [SPI KEY KEY REPLAY OOSIZE [SPI KEY KEY REPLAY OOSIZE]]’",
+        ),
     ] {
         let path = format!("rt.{command}");
         let answer = match command {
