@@ -1,7 +1,8 @@
 //! The transforms of an association: AES in CBC mode and HMAC-SHA-1-96.
 
 use aes::Aes128;
-use aes::cipher::{Array, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit};
+use aes::cipher::inout::InOutBuf;
+use aes::cipher::{BlockDecryptMut, BlockEncrypt, BlockEncryptMut, InnerIvInit, KeyInit};
 use alloc::vec::Vec;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
@@ -28,27 +29,27 @@ pub(super) struct Transforms {
 
 impl Transforms {
     pub(super) fn new(keys: &Keys) -> Option<Transforms> {
-        let digest = <Hmac<Sha1> as hmac::KeyInit>::new_from_slice(&keys.authentication).ok()?;
-        Some(Transforms { cipher: Aes128::new(&Array(keys.encryption)), digest })
+        let digest = <Hmac<Sha1> as Mac>::new_from_slice(&keys.authentication).ok()?;
+        Some(Transforms { cipher: Aes128::new(&keys.encryption.into()), digest })
     }
 
     /// Encrypts one block: the initialisation vector of a packet, from a number that no other packet has.
     pub(super) fn encrypt_block(&self, block: [u8; BLOCK]) -> [u8; BLOCK] {
-        let mut block = Array(block);
+        let mut block = block.into();
         self.cipher.encrypt_block(&mut block);
-        block.0
+        block.into()
     }
 
     /// Encrypts whole blocks in place. Bytes after the last one stay.
     pub(super) fn encrypt(&self, vector: [u8; BLOCK], bytes: &mut [u8]) {
-        let (blocks, _) = Array::slice_as_chunks_mut(bytes);
-        cbc::Encryptor::inner_iv_init(&self.cipher, &Array(vector)).encrypt_blocks(blocks);
+        let (blocks, _) = InOutBuf::from(bytes).into_chunks();
+        cbc::Encryptor::inner_iv_init(&self.cipher, &vector.into()).encrypt_blocks_inout_mut(blocks);
     }
 
     /// Decrypts whole blocks in place. Bytes after the last one stay.
     pub(super) fn decrypt(&self, vector: [u8; BLOCK], bytes: &mut [u8]) {
-        let (blocks, _) = Array::slice_as_chunks_mut(bytes);
-        cbc::Decryptor::inner_iv_init(&self.cipher, &Array(vector)).decrypt_blocks(blocks);
+        let (blocks, _) = InOutBuf::from(bytes).into_chunks();
+        cbc::Decryptor::inner_iv_init(&self.cipher, &vector.into()).decrypt_blocks_inout_mut(blocks);
     }
 
     /// The digest of `bytes`.
