@@ -220,6 +220,16 @@ fn a_user_chains_services() {
         0,
         &["service ids was scaled from 2 instances to 1 instance", "ids-2", "was removed"],
     );
+    // The service keeps the counts of the instance that is gone.
+    let ids = daemon.json(&["account", "service/ids"]);
+    let ids = ids["places"].as_array().and_then(|rows| rows.iter().find(|row| row["kind"] == "service"));
+    let ids = ids.expect("the row of the service");
+    assert_eq!((&ids["in"], &ids["difference"]), (&(there + back).into(), &0.into()), "{ids}");
+    daemon.check(&["service", "show", "ids"], 0, &["removed"]);
+    let line =
+        format!("clickbox_service_packets_total{{service=\"ids\",owner=\"default\"}} {}", there + back);
+    let metrics = daemon.metrics();
+    assert!(metrics.contains(&line), "no {line} in {metrics}");
     let before = count(&daemon, "source/back.count");
     daemon.check(&["write", "source/s.limit", "2000"], 0, &[]);
     daemon.check(&["write", "source/s.active", "true"], 0, &[]);

@@ -282,6 +282,87 @@ fn a_configuration_names_only_what_its_service_may_send_to() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
+/// The counters of a service and its row in the account include instances that it no longer has, while their boxes are still there
+/// and after these were removed.
+#[test]
+fn a_service_keeps_the_counts_of_removed_instances() {
+    const DENY: &str = "FromDevice(0) -> Strip(14) -> CheckIPHeader -> IPFilter(deny src host 10.0.0.3, deny src host 10.0.0.4, \
+                        deny src host 10.0.0.5, deny src host 10.0.0.6, allow all) -> Unstrip(14) -> ToDevice(1); \
+                        FromDevice(1) -> ToDevice(0);";
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    let names = ["fw-1", "fw-2", "fw-3"];
+    names.iter().for_each(|name| bed.run(name, 2, DENY, &[]));
+    bed.steer(vec![service("fw", "in=0,out=1", &names, &[])], vec![chain(&["fw"])]).unwrap();
+    // What `service show` and the metrics add up.
+    let totals = |bed: &TestBed| {
+        let state = bed.state();
+        let (_, removed) = &state.removed[0];
+        let there = state.services[0].1.iter().map(|found| [found.packets, found.lost, found.overruled]);
+        let removed = [removed.packets, removed.lost, removed.overruled];
+        there.fold(removed, |sum, found| [0, 1, 2].map(|index| sum[index] + found[index]))
+    };
+    let rows = |bed: &TestBed, boxes: Option<&[&str]>| {
+        let boxes = boxes.map(|names| names.iter().map(|name| name.parse().unwrap()).collect());
+        bed.0.ask(orders::Account { boxes, switches: None, services: true }).unwrap()
+    };
+    let account = |bed: &TestBed, boxes: Option<&[&str]>| {
+        let mut rows = rows(bed, boxes);
+        rows.retain(|row| matches!(row.place, AccountPlace::Service { .. }));
+        let row = rows.remove(0);
+        assert_eq!((row.difference, row.moved, row.waiting, rows.len()), (Some(0), 0, Some(0), 0), "{row:?}");
+        (row.incoming.unwrap(), row.out.unwrap(), row.lost)
+    };
+    let pass = |packets: u64| {
+        let (before, (_, _, lost)) = (bed.read("source", "back.count"), account(&bed, None));
+        let denied = |lost: &BTreeMap<String, u64>| lost.get("denied").copied().unwrap_or(0);
+        bed.send(packets);
+        bed.until("all have ended", |bed| {
+            let more = denied(&lost_in_service(&rows(bed, None))) - denied(&lost);
+            bed.read("source", "back.count") - before + more == packets
+        });
+    };
+    pass(2000);
+    let (before, counted) = (account(&bed, None), totals(&bed));
+    let denied = before.2["denied"];
+    assert!((100..500).contains(&denied), "{before:?}");
+    assert_eq!(before.2.len(), 1);
+    assert_eq!((before.0, before.1), (2 * 2000 - denied, 2 * (2000 - denied)));
+    assert_eq!(counted, [2 * 2000 - denied, 0, 0]);
+    let of_last = bed.state().services[0].1[2].packets;
+    assert!(of_last > 500, "{of_last}");
+    // The boxes of the others are there for a while.
+    bed.steer(vec![service("fw", "in=0,out=1", &names[..1], &[])], vec![chain(&["fw"])]).unwrap();
+    assert_eq!((account(&bed, None), totals(&bed)), (before.clone(), counted));
+    assert_eq!(account(&bed, Some(&names[..1])), before);
+    for name in &names[1..] {
+        bed.0.ask(orders::ForgetBox { name: name.parse().unwrap() }).unwrap();
+        assert_eq!((account(&bed, None), totals(&bed)), (before.clone(), counted));
+    }
+    assert!(rows(&bed, None).iter().all(|row| !matches!(row.place, AccountPlace::Ended { .. })));
+    // Both go on from there, also when the same names come again.
+    pass(1000);
+    bed.run("fw-2", 2, DENY, &[]);
+    bed.steer(vec![service("fw", "in=0,out=1", &names[..2], &[])], vec![chain(&["fw"])]).unwrap();
+    pass(1000);
+    let (after, now) = (account(&bed, None), totals(&bed));
+    let more = after.2["denied"];
+    assert_eq!((after.0, after.1), (2 * 4000 - more, 2 * (4000 - more)));
+    assert_eq!(now, [2 * 4000 - more, 0, 0]);
+    // Another service of the same name begins anew.
+    bed.steer(Vec::new(), Vec::new()).unwrap();
+    bed.steer(vec![service("fw", "in=0,out=1", &names[..2], &[])], vec![chain(&["fw"])]).unwrap();
+    assert_eq!(totals(&bed), [0; 3]);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// What the row of the only service says is lost.
+fn lost_in_service(rows: &[AccountRow]) -> BTreeMap<String, u64> {
+    let row = rows.iter().find(|row| matches!(row.place, AccountPlace::Service { .. }));
+    row.map(|row| row.lost.clone()).unwrap_or_default()
+}
+
 #[test]
 fn nothing_is_counted_at_the_start() {
     let bed = TestBed::new();

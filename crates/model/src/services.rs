@@ -336,10 +336,28 @@ pub struct ServiceStatus {
     pub translation: Option<Translation>,
     /// The instances, in the order of their numbers.
     pub instances: Vec<InstanceStatus>,
+    /// What the instances counted that were removed since the service was created. With it, the counters of a service never
+    /// decrease.
+    #[serde(default)]
+    pub removed: RemovedInstances,
     /// The instances that a change of their number takes out of the service, also those that are gone already. Only in the
     /// answer to such a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drained: Vec<DrainedInstance>,
+}
+
+/// The counters of the instances of a service that were removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RemovedInstances {
+    /// Packets sent to them.
+    pub packets: u64,
+    /// Packets that were lost because of them.
+    pub lost: u64,
+    /// Their answers that the switch overruled.
+    pub overruled: u64,
+    /// Flows whose state they took over from other instances.
+    pub taken_over: u64,
 }
 
 /// An instance that a change of their number takes out of its service.

@@ -72,8 +72,8 @@ pub use forward::{
     DestinationPlan, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode,
     FrameHead, HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS,
     MAX_HOPS, MAX_SLOTS, MappingPlan, Outcome, PacketOutStep, PacketReason, PortKey, RangePlan,
-    RefusedTuples, ServicePlan, StaticTable, Steering, SteeringSettings, SteeringShards, TableError, Target,
-    TranslationPlan,
+    RefusedTuples, RemovedInstances, ServicePlan, StaticTable, Steering, SteeringSettings, SteeringShards,
+    TableError, Target, TranslationPlan,
 };
 pub use huge_pages::flow_cache;
 pub use link::{BoxLink, Link, PIPE_RINGS};

@@ -104,6 +104,6 @@ impl StandIn {
             left: [HopTraffic::default(); 2],
             chain,
         });
-        Some(SteeringReply { services: services.collect(), chains: chains.collect() })
+        Some(SteeringReply { services: services.collect(), chains: chains.collect(), removed: Vec::new() })
     }
 }

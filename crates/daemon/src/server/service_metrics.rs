@@ -1,6 +1,6 @@
 //! Metrics of services and chains.
 
-use api::{ChainDetail, InstanceStatus, ServiceStatus};
+use api::{ChainDetail, InstanceStatus, RemovedInstances, ServiceStatus};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -10,7 +10,8 @@ type Labels = Vec<(&'static str, String)>;
 type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge>;
 
-/// Adds the figures of services, as sums over their instances, and of the hops of chains.
+/// Adds the figures of services, as sums over their instances, and of the hops of chains. Counters of services include the
+/// instances that were removed, so that they never decrease.
 pub(super) fn register(registry: &mut Registry, services: &[ServiceStatus], chains: &[ChainDetail]) {
     let counters = [
         ("service_packets", "Packets sent to the instances of a service"),
@@ -59,10 +60,13 @@ fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges
     let sum =
         |figure: fn(&InstanceStatus) -> u64| status.instances.iter().map(figure).fold(0, u64::saturating_add);
     let [packets, lost, overruled, taken_over, ..] = counters;
-    packets.get_or_create(&labels()).inc_by(sum(|instance| instance.packets));
-    lost.get_or_create(&labels()).inc_by(sum(|instance| instance.lost));
-    overruled.get_or_create(&labels()).inc_by(sum(|instance| instance.overruled));
-    taken_over.get_or_create(&labels()).inc_by(sum(|instance| instance.taken_over));
+    let RemovedInstances { packets: sent, lost: losses, overruled: answers, taken_over: flows } =
+        status.removed;
+    let with = |removed: u64, figure: fn(&InstanceStatus) -> u64| removed.saturating_add(sum(figure));
+    packets.get_or_create(&labels()).inc_by(with(sent, |instance| instance.packets));
+    lost.get_or_create(&labels()).inc_by(with(losses, |instance| instance.lost));
+    overruled.get_or_create(&labels()).inc_by(with(answers, |instance| instance.overruled));
+    taken_over.get_or_create(&labels()).inc_by(with(flows, |instance| instance.taken_over));
     let [instances, flows, kept, waiting, _] = gauges;
     for (state, count) in [
         ("up", sum(|instance| u64::from(instance.up && !instance.draining))),

@@ -109,6 +109,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
     let definition = &stored.definition;
     let found = reply.services.iter().find(|(name, _)| *name == definition.name);
     let found = found.map_or(&[][..], |(_, instances)| instances);
+    let removed = reply.removed.iter().find(|(name, _)| *name == definition.name);
     let instance = |there: &StoredInstance| {
         let range = range_of(definition, there.number);
         let unused = range.map(|range| TranslationStatus { range, learnt: 0, refused: Default::default() });
@@ -153,6 +154,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
             true => found.to_vec(),
             false => stored.instances.iter().map(instance).collect(),
         },
+        removed: removed.map(|(_, removed)| *removed).unwrap_or_default(),
         drained: Vec::new(),
     }
 }

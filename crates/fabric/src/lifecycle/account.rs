@@ -7,7 +7,7 @@ use super::state::Fabric;
 use crate::boxes::{ManagedBox, PastAccount};
 use crate::error::OperationError;
 use crate::limits::{ACCOUNT_TIMEOUT, ACCOUNTS_TIMEOUT};
-use crate::network::NetworkAccount;
+use crate::network::{NetworkAccount, add_to_service};
 use boundary::Stats;
 use model::{AccountPlace, AccountRow, BoxName, ServiceName, SwitchName};
 use reason::{Name, Reason};
@@ -44,7 +44,14 @@ impl Fabric {
     pub(crate) fn account(&self, filter: AccountFilter) -> Result<Vec<AccountRow>, OperationError> {
         let boxes: Vec<Arc<ManagedBox>> = match filter.boxes {
             None => self.0.all(),
-            Some(names) => names.iter().filter_map(|name| self.0.managed_box(name).ok()).collect(),
+            Some(names) => {
+                let mut all = names.to_vec();
+                if filter.services {
+                    let asked = names.to_vec();
+                    all.extend(self.0.switches.ask(move |network| network.leaving_with(&asked))?);
+                }
+                all.iter().filter_map(|name| self.0.managed_box(name).ok()).collect()
+            }
         };
         let mut readings = 0;
         loop {
@@ -65,7 +72,7 @@ impl Fabric {
                     })
                     .collect();
                 if filter.services {
-                    rows.extend(service_rows(&before.services, &box_rows));
+                    rows.extend(service_rows(&after, &box_rows));
                 }
                 rows.extend(box_rows.into_values().flatten());
                 return Ok(rows);
@@ -127,11 +134,8 @@ fn passed(row: &AccountRow) -> u64 {
     row.incoming.unwrap_or(0).saturating_add(row.made)
 }
 
-/// The rows of the services whose instances are all asked for: sums over these.
-fn service_rows(
-    services: &BTreeMap<ServiceName, Vec<BoxName>>,
-    boxes: &BTreeMap<&BoxName, Vec<AccountRow>>,
-) -> Vec<AccountRow> {
+/// The rows of the services whose instances are all asked for: sums over these, and over those that were removed.
+fn service_rows(network: &NetworkAccount, boxes: &BTreeMap<&BoxName, Vec<AccountRow>>) -> Vec<AccountRow> {
     let of = |(service, instances): (&ServiceName, &Vec<BoxName>)| {
         let all: Option<Vec<&Vec<AccountRow>>> = instances.iter().map(|name| boxes.get(name)).collect();
         let is_ring = |row: &&AccountRow| {
@@ -139,51 +143,12 @@ fn service_rows(
         };
         // What passed the rings is taken from what the boxes report.
         let (rings, boxes): (Vec<_>, Vec<_>) = all?.into_iter().flatten().partition(is_ring);
-        let rows = boxes.into_iter().chain(rings);
+        let rows = network.removed.get(service).into_iter().chain(boxes).chain(rings);
         let place = AccountPlace::Service { service: service.clone() };
         Some(rows.fold(AccountRow::new(place), add_to_service).compare())
     };
     // What functions in other processes do with their packets is not known.
-    services.iter().filter(|(_, instances)| !instances.is_empty()).filter_map(of).collect()
-}
-
-/// Adds a row of an instance to that of its service. What comes in and goes out is what the host put into rings and took out;
-/// what a box read from files was made there, and what it wrote was delivered.
-fn add_to_service(mut sum: AccountRow, row: &AccountRow) -> AccountRow {
-    let and = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
-    // A number that a box did not report makes the difference unknown.
-    let unknown = row.incoming.is_none() || row.out.is_none() || row.waiting.is_none();
-    let (incoming, out) = (row.incoming.unwrap_or(0), row.out.unwrap_or(0));
-    match row.place {
-        AccountPlace::ReceiveRing { .. } => {
-            sum.incoming = and(sum.incoming, row.incoming);
-            sum.made = sum.made.saturating_sub(out);
-        }
-        AccountPlace::TransmitRing { .. } => {
-            sum.out = and(sum.out, row.out);
-            sum.delivered = sum.delivered.saturating_sub(incoming);
-        }
-        AccountPlace::Ended { .. } => {
-            sum.incoming = and(sum.incoming, row.incoming);
-            sum.out = and(sum.out, row.out);
-        }
-        _ => {
-            sum.made = sum.made.saturating_add(incoming);
-            sum.delivered = sum.delivered.saturating_add(out);
-        }
-    }
-    sum.waiting = if unknown { None } else { and(sum.waiting, row.waiting) };
-    sum.made = sum.made.saturating_add(row.made);
-    sum.discarded = sum.discarded.saturating_add(row.discarded);
-    sum.delivered = sum.delivered.saturating_add(row.delivered);
-    sum.consumed = sum.consumed.saturating_add(row.consumed);
-    for (reason, count) in &row.lost {
-        let all: &mut u64 = sum.lost.entry(reason.clone()).or_default();
-        *all = all.saturating_add(*count);
-    }
-    (sum.own_word, sum.estimated) = (sum.own_word | row.own_word, sum.estimated | row.estimated);
-    sum.moved = sum.moved.saturating_add(row.moved);
-    sum
+    network.services.iter().filter(|(_, instances)| !instances.is_empty()).filter_map(of).collect()
 }
 
 /// The rows of a box: its rings, its inside, and its earlier runs. The network was read before the box's last word.
@@ -259,7 +224,7 @@ fn inside(name: &BoxName, stats: Option<&Stats>, before: Option<&Stats>) -> Acco
 
 /// What became of the packets of a box's earlier runs. The fabric counted what came into the rings and out of them, and
 /// what they and the box's pool held at the end; the rest is the last report of each run.
-fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRow {
+pub(super) fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRow {
     let PastAccount { account, drops, received, sent, is_estimated } = past;
     let mut lost: BTreeMap<String, u64> = drops
         .iter()

@@ -1,5 +1,6 @@
 //! What the daemon can do with a box.
 
+use super::account::ended_row;
 use super::boot::{StartSettings, installed};
 use super::state::Fabric;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
@@ -17,6 +18,7 @@ use protocol::memory_file;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use switch::RingBooks;
 
 /// The request to attach a port of a box with this number of cores.
 fn attach(port: &PortRequest, cores: usize) -> AttachRequest {
@@ -123,9 +125,11 @@ impl Fabric {
             return Err(OperationError::NoBox(name.clone()));
         }
         self.bring_down(&managed, false);
+        let (asked, past) = (name.clone(), managed.inner().past_account());
+        let ended = move |rings: &RingBooks| ended_row(&asked, &past, rings);
         let asked = name.clone();
         // If the switches' thread has ended, nothing is attached.
-        let _ = self.0.switches.ask(move |network| network.detach(&asked));
+        let _ = self.0.switches.ask(move |network| network.detach_removed(&asked, ended));
         self.0.boxes().remove(name);
         Ok(())
     }

@@ -2,10 +2,11 @@
 
 use super::attach::Network;
 use super::flows::all_steering;
-use super::records::{Endpoint, PortRecord};
+use super::records::{Endpoint, PortRecord, SwitchRecord};
+use boundary::limits::MAX_DROP_REASONS;
 use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, ServiceName, SwitchName};
 use protocol::fabric::LinkEnd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use switch::{ChainBooks, Counters, ForwardingMode, LinkBooks, PortBooks, REASONS, Reason, RingBooks};
 
 /// What the thread that moves packets counted, between two rounds.
@@ -17,8 +18,10 @@ pub(crate) struct NetworkAccount {
     pub(crate) rings: BTreeMap<(BoxName, u8), RingBooks>,
     /// The boxes behind ports of switches.
     pub(crate) box_ports: BTreeMap<(SwitchName, PortName), BoxName>,
-    /// The services, with the boxes that are their instances.
+    /// The services, with the boxes that are their instances, or were and are still there.
     pub(crate) services: BTreeMap<ServiceName, Vec<BoxName>>,
+    /// What became of the packets of removed instances, by service.
+    pub(crate) removed: BTreeMap<ServiceName, AccountRow>,
     /// The rings of the boxes' earlier runs, of all ports together. What waits is what was lost.
     pub(crate) ended: BTreeMap<BoxName, RingBooks>,
 }
@@ -46,6 +49,45 @@ fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String
     lost.filter(|(_, count)| *count > 0).collect()
 }
 
+/// Adds a row of an instance, or that of removed instances, to the row of its service. What comes in and goes out is what the host
+/// put into rings and took out; what a box read from files was made there, and what it wrote was delivered.
+pub(crate) fn add_to_service(mut sum: AccountRow, row: &AccountRow) -> AccountRow {
+    let and = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+    // A number that a box did not report makes the difference unknown.
+    let unknown = row.incoming.is_none() || row.out.is_none() || row.waiting.is_none();
+    let (incoming, out) = (row.incoming.unwrap_or(0), row.out.unwrap_or(0));
+    match row.place {
+        AccountPlace::ReceiveRing { .. } => {
+            sum.incoming = and(sum.incoming, row.incoming);
+            sum.made = sum.made.saturating_sub(out);
+        }
+        AccountPlace::TransmitRing { .. } => {
+            sum.out = and(sum.out, row.out);
+            sum.delivered = sum.delivered.saturating_sub(incoming);
+        }
+        AccountPlace::Ended { .. } | AccountPlace::Service { .. } => {
+            sum.incoming = and(sum.incoming, row.incoming);
+            sum.out = and(sum.out, row.out);
+        }
+        _ => {
+            sum.made = sum.made.saturating_add(incoming);
+            sum.delivered = sum.delivered.saturating_add(out);
+        }
+    }
+    sum.waiting = if unknown { None } else { and(sum.waiting, row.waiting) };
+    sum.made = sum.made.saturating_add(row.made);
+    sum.discarded = sum.discarded.saturating_add(row.discarded);
+    sum.delivered = sum.delivered.saturating_add(row.delivered);
+    sum.consumed = sum.consumed.saturating_add(row.consumed);
+    for (reason, count) in &row.lost {
+        let all: &mut u64 = sum.lost.entry(reason.clone()).or_default();
+        *all = all.saturating_add(*count);
+    }
+    (sum.own_word, sum.estimated) = (sum.own_word | row.own_word, sum.estimated | row.estimated);
+    sum.moved = sum.moved.saturating_add(row.moved);
+    sum
+}
+
 impl Network {
     /// The accounts of everything that packets pass on the host.
     pub(crate) fn account(&mut self) -> NetworkAccount {
@@ -55,9 +97,16 @@ impl Network {
             self.account_of_switch(name, &mut account.rows);
             self.account_of_chains(name, &mut account.rows);
         }
-        for service in self.switches.iter().flat_map(|record| &record.services.definition.services) {
-            let instances = service.instances.iter().map(|instance| instance.name.clone());
-            account.services.insert(service.name.clone(), instances.collect());
+        for record in &self.switches {
+            for service in &record.services.definition.services {
+                let instances = service.instances.iter().map(|instance| instance.name.clone());
+                account.services.insert(service.name.clone(), instances.collect());
+            }
+            let is_there = |name: &BoxName| !self.port_keys(name).is_empty();
+            for (name, service) in record.services.leaving.iter().filter(|(name, _)| is_there(name)) {
+                account.services.entry(service.clone()).or_default().push(name.clone());
+            }
+            account.removed.extend(record.services.removed.clone());
         }
         for record in &self.switches {
             // Also those of functions in other processes.
@@ -83,6 +132,41 @@ impl Network {
             *account.ended.entry(name.clone()).or_default() += record.ended;
         }
         account
+    }
+
+    /// The boxes that are no longer instances, and still there, of the services that have these instances.
+    pub(crate) fn leaving_with(&self, instances: &[BoxName]) -> Vec<BoxName> {
+        let of = |record: &SwitchRecord| {
+            let services: BTreeSet<&ServiceName> =
+                instances.iter().filter_map(|name| record.services.service_of(name)).collect();
+            let leaving = record.services.leaving.iter();
+            let found = leaving.filter(|(name, of)| services.contains(of) && !instances.contains(name));
+            found.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        self.switches.iter().flat_map(of).collect()
+    }
+
+    /// Detaches a box for good. If it was an instance of a service, the service keeps what became of its packets. `ended` makes the
+    /// row of its earlier runs from what passed its rings.
+    pub(crate) fn detach_removed(&mut self, name: &BoxName, ended: impl FnOnce(&RingBooks) -> AccountRow) {
+        let mut rings = RingBooks::default();
+        let of_box = self.box_ports.range((name.clone(), 0)..=(name.clone(), u8::MAX));
+        of_box.for_each(|(_, record)| rings += record.ended);
+        self.detach(name);
+        for record in &mut self.switches {
+            let services = &mut record.services;
+            let Some(service) = services.service_of(name).cloned() else { continue };
+            services.leaving.remove(name);
+            let mut row = ended(&rings);
+            let place = AccountPlace::Service { service: service.clone() };
+            let sum = services.removed.entry(service).or_insert_with(|| AccountRow::new(place));
+            // Boxes name reasons as they like.
+            if sum.lost.len() >= MAX_DROP_REASONS {
+                row.lost.retain(|reason, _| sum.lost.contains_key(reason));
+            }
+            *sum = add_to_service(sum.clone(), &row);
+            return;
+        }
     }
 
     fn account_of_switch(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {

@@ -152,7 +152,7 @@ impl Network {
     }
 
     /// The keys of a box's ports.
-    fn port_keys(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
+    pub(super) fn port_keys(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
         let own = self.box_ports.range((name.clone(), 0)..=(name.clone(), u8::MAX));
         own.map(|(key, _)| key.clone()).collect()
     }

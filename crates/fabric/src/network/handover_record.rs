@@ -13,6 +13,8 @@ pub(super) struct HandoverRecord {
     pub(super) drained: BTreeMap<BoxName, HandoverStatus>,
     /// Flows that instances took over.
     pub(super) taken_over: BTreeMap<BoxName, u64>,
+    /// Flows that instances took over which services no longer have.
+    pub(super) taken_over_before: BTreeMap<ServiceName, u64>,
     /// The instances that have flows of ranges of others.
     pub(super) holders: BTreeMap<(ServiceName, AddressRange), Vec<Holder>>,
 }
@@ -34,8 +36,9 @@ pub(super) fn range_plan(range: AddressRange) -> RangePlan {
 }
 
 impl HandoverRecord {
-    /// Forgets what other services and instances make wrong.
-    pub(super) fn follow(&mut self, definition: &SteeringDefinition) {
+    /// Forgets what other services and instances than those `before` make wrong.
+    pub(super) fn follow(&mut self, before: &SteeringDefinition, definition: &SteeringDefinition) {
+        self.keep_taken_over(before, definition);
         let mut drained = BTreeSet::new();
         let mut there = BTreeSet::new();
         let mut ranges = BTreeSet::new();
@@ -66,6 +69,20 @@ impl HandoverRecord {
             }
         }
         self.holders.retain(|_, holders| !holders.is_empty());
+    }
+
+    /// Keeps what instances counted that services no longer have.
+    fn keep_taken_over(&mut self, before: &SteeringDefinition, definition: &SteeringDefinition) {
+        let find = |name: &ServiceName| definition.services.iter().find(|service| service.name == *name);
+        for service in &before.services {
+            let Some(now) = find(&service.name) else { continue };
+            let is_gone = |name: &BoxName| now.instances.iter().all(|instance| instance.name != *name);
+            let gone = service.instances.iter().map(|instance| &instance.name).filter(|name| is_gone(name));
+            for count in gone.filter_map(|name| self.taken_over.get(name)) {
+                *self.taken_over_before.entry(service.name.clone()).or_default() += count;
+            }
+        }
+        self.taken_over_before.retain(|name, _| find(name).is_some());
     }
 
     /// The ranges that an instance of a translator has, and those that it holds for others.

@@ -25,7 +25,7 @@ mod switches;
 mod thread;
 mod traffic;
 
-pub(crate) use account::NetworkAccount;
+pub(crate) use account::{NetworkAccount, add_to_service};
 pub(crate) use attach::Network;
 pub(crate) use capture_stream::CaptureStream;
 pub(crate) use controllers::AgentFault;

@@ -4,13 +4,13 @@ use super::handover_record::HandoverRecord;
 use super::numbers::Numbers;
 use super::pairs::{PairPipes, PairSlots};
 use model::{
-    AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
-    PortName, ServiceName, SwitchName,
+    AccountRow, AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner,
+    PipeName, PortName, ServiceName, SwitchName,
 };
 use packet::steering::Steering;
 use protocol::agent::ControllerState;
-use protocol::fabric::{PortNumberMark, SteeringDefinition};
-use std::collections::BTreeMap;
+use protocol::fabric::{PortNumberMark, ServiceDefinition, SteeringDefinition};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
 use switch::{Captures, Driver, PortId, RingBooks};
@@ -88,6 +88,37 @@ pub(super) struct ServiceRecord {
     pub(super) attached: AttachedInstances,
     /// Flows that are handed over.
     pub(super) handover: HandoverRecord,
+    /// The boxes that are no longer instances, and still there.
+    pub(super) leaving: BTreeMap<BoxName, ServiceName>,
+    /// What became of the packets of boxes that were instances and were removed: a row for each service.
+    pub(super) removed: BTreeMap<ServiceName, AccountRow>,
+}
+
+impl ServiceRecord {
+    /// Follows the definition that replaces `before`.
+    pub(super) fn follow(&mut self, before: &SteeringDefinition) {
+        let now = &self.definition;
+        for service in &before.services {
+            let instances = service.instances.iter().map(|instance| instance.name.clone());
+            self.leaving.extend(instances.map(|name| (name, service.name.clone())));
+        }
+        let present: BTreeSet<&BoxName> = now.services.iter().flat_map(boxes_of).collect();
+        let services: BTreeSet<&ServiceName> = now.services.iter().map(|service| &service.name).collect();
+        self.leaving.retain(|name, service| !present.contains(name) && services.contains(service));
+        self.removed.retain(|service, _| services.contains(service));
+    }
+
+    /// The service that a box is or was an instance of.
+    pub(super) fn service_of(&self, name: &BoxName) -> Option<&ServiceName> {
+        let mut services = self.definition.services.iter();
+        let present = services.find(|service| boxes_of(service).any(|there| there == name));
+        present.map(|service| &service.name).or_else(|| self.leaving.get(name))
+    }
+}
+
+/// The instances of a service.
+fn boxes_of(service: &ServiceDefinition) -> impl Iterator<Item = &BoxName> {
+    service.instances.iter().map(|instance| &instance.name)
 }
 
 /// An instance that attached itself.

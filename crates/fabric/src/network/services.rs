@@ -16,7 +16,8 @@ use flow_table::Output;
 use model::{
     AddressRange, BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic,
     InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, MAX_STATIC_MAPPINGS, MappedEnd,
-    MappedProtocol, OpenFlowPort, RefusedTuples, ServiceName, StaticMapping, SwitchName, TranslationStatus,
+    MappedProtocol, OpenFlowPort, RefusedTuples, RemovedInstances, ServiceName, StaticMapping, SwitchName,
+    TranslationStatus,
 };
 use packet::protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,10 +241,11 @@ impl Network {
         let mut gone = fill_in(record, &mut definition);
         let slots = record.services.slots.clone();
         let before = std::mem::replace(&mut record.services.definition, definition.clone());
-        record.services.handover.follow(&definition);
+        record.services.handover.follow(&before, &definition);
         let result = match plan(record, &definition) {
             Ok(plan) => {
                 all.iter_mut().for_each(|steering| steering.set_chains(&plan));
+                record.services.follow(&before);
                 prepare_faces(record, runner);
                 Ok(())
             }
@@ -251,7 +253,7 @@ impl Network {
                 record.services.definition = before.clone();
                 record.services.attached.append(&mut gone);
                 record.services.slots = slots;
-                record.services.handover.follow(&before);
+                record.services.handover.follow(&definition, &before);
                 // The numbers of before: they were enough then.
                 if let Ok(plan) = plan(record, &before) {
                     all.iter_mut().for_each(|steering| steering.set_chains(&plan));
@@ -290,7 +292,9 @@ impl Network {
             |service: &ServiceDefinition| (service.name.clone(), instances(record, &all, service, &waiting));
         let services = record.definition.services.iter().map(instances).collect();
         let chains = record.definition.chains.iter().map(|chain| chain_status(record, &all, chain, &waiting));
-        Ok(SteeringReply { services, chains: chains.collect() })
+        let removed = |service: &ServiceDefinition| (service.name.clone(), removed(record, &all, service));
+        let removed = record.definition.services.iter().map(removed).collect();
+        Ok(SteeringReply { services, chains: chains.collect(), removed })
     }
 }
 
@@ -345,6 +349,17 @@ fn instances(
         })
     };
     service.instances.iter().filter_map(status).collect()
+}
+
+/// What the instances counted that a service no longer has.
+fn removed(record: &ServiceRecord, all: &[&Steering], service: &ServiceDefinition) -> RemovedInstances {
+    let mut sum = switch::RemovedInstances::default();
+    if let Some(number) = record.services.get(&service.name) {
+        all.iter().for_each(|steering| sum += steering.chains().removed_instances(number));
+    }
+    let switch::RemovedInstances { packets, overruled, lost } = sum;
+    let taken_over = record.handover.taken_over_before.get(&service.name).copied().unwrap_or(0);
+    RemovedInstances { packets, lost, overruled, taken_over }
 }
 
 fn traffic(counters: HopCounters) -> HopTraffic {

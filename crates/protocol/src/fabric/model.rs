@@ -4,7 +4,8 @@ use ::model::{
     AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
     CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
     InstanceStatus, Isolation, LinkState, LogLine, MacAddr, OpenFlowPort, Owner, PacketAccount, PacketPlaces,
-    PortName, RecordedWrite, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
+    PortName, RecordedWrite, RemovedInstances, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time,
+    Traffic,
 };
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -307,6 +308,9 @@ pub struct SteeringReply {
     pub services: Vec<(ServiceName, Vec<InstanceStatus>)>,
     /// The chains.
     pub chains: Vec<ChainStatus>,
+    /// What the instances counted that services no longer have. Earlier versions do not tell it.
+    #[serde(default)]
+    pub removed: Vec<(ServiceName, RemovedInstances)>,
 }
 
 /// A switch, for a daemon that adopts it.

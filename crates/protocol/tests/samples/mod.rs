@@ -5,7 +5,8 @@ use model::{
     CoreCount, CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File,
     FlowOutput, FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest,
     InstanceStatus, Isolation, Limits, LogLine, MacAddr, OpenFlowPort, PortDriver, PortName, PortRequest,
-    RefusedTuples, Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus, Value,
+    RefusedTuples, RemovedInstances, Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus,
+    Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -294,6 +295,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
                 }],
                 left: [HopTraffic::default(), HopTraffic { packets: 2, bytes: 128, lost: 0 }],
             }],
+            removed: vec![(
+                "ids".parse().expect("a name"),
+                RemovedInstances { packets: 8, lost: 3, overruled: 2, taken_over: 1 },
+            )],
         };
         Addresses { switch: switch() } => vec![AddressEntry {
             mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)

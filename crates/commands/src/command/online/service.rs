@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use api::{
     AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, HandoverPhase, HandoverStatus,
-    InstanceStatus, PortRequest, RefusedTuples, RemoveQuery, ReplicaRange, ScaleService as ScaleRequest,
-    ServiceName, ServiceStatus, StaticMapping, SwitchName, Translation, TranslationStatus, operation,
+    InstanceStatus, PortRequest, RefusedTuples, RemoveQuery, RemovedInstances, ReplicaRange,
+    ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping, SwitchName, Translation,
+    TranslationStatus, operation,
 };
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -457,7 +458,7 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         translation.mappings.iter().for_each(|mapping| line("static mapping", mapping.to_string()));
     }
     output::text(&(text + "\n"));
-    let rows = status.instances.iter().map(instance_row).collect();
+    let rows = status.instances.iter().map(instance_row).chain(removed_row(status)).collect();
     let none = match status.socket {
         Some(_) => {
             "no function has joined the service: start one with the socket, or a container with its folder"
@@ -563,12 +564,20 @@ fn instance_row(instance: &InstanceStatus) -> Vec<String> {
     row
 }
 
+/// The row of the instances that were removed, if they counted anything.
+fn removed_row(status: &ServiceStatus) -> Option<Vec<String>> {
+    let RemovedInstances { packets, lost, overruled, taken_over: _ } = status.removed;
+    let counts = [0, packets, 0, lost, overruled].map(grouped);
+    let is_shown = packets > 0 || lost > 0 || overruled > 0;
+    is_shown.then(|| [vec!["removed".into(), "-".into()], counts.to_vec()].concat())
+}
+
 fn row(status: &ServiceStatus) -> Vec<String> {
     let number = |is_counted: fn(&InstanceStatus) -> bool| {
         status.instances.iter().filter(|instance| is_counted(instance)).count().to_string()
     };
-    let sum = |figure: fn(&InstanceStatus) -> u64| {
-        grouped(status.instances.iter().map(figure).fold(0, u64::saturating_add))
+    let sum = |removed: u64, figure: fn(&InstanceStatus) -> u64| {
+        grouped(status.instances.iter().map(figure).fold(removed, u64::saturating_add))
     };
     vec![
         status.name.to_string(),
@@ -576,8 +585,8 @@ fn row(status: &ServiceStatus) -> Vec<String> {
         if status.socket.is_some() { "-".into() } else { replicas(status) },
         number(|instance| instance.up && !instance.suspended),
         number(|instance| instance.draining),
-        sum(|instance| instance.flows),
-        sum(|instance| instance.packets),
-        sum(|instance| instance.overruled),
+        sum(0, |instance| instance.flows),
+        sum(status.removed.packets, |instance| instance.packets),
+        sum(status.removed.overruled, |instance| instance.overruled),
     ]
 }

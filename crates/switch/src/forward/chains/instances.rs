@@ -15,6 +15,27 @@ pub(super) struct Service {
     choices: Vec<u8>,
     /// Set if it translates addresses.
     pub(super) translator: Option<Translator>,
+    /// What no present instance counts.
+    pub(super) removed: RemovedInstances,
+}
+
+/// What the instances of a service counted that it no longer has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedInstances {
+    /// Packets sent to them.
+    pub packets: u64,
+    /// Their answers that were overruled.
+    pub overruled: u64,
+    /// Packets lost because of them.
+    pub lost: u64,
+}
+
+impl RemovedInstances {
+    fn add(&mut self, instance: &Instance) {
+        self.packets += instance.packets;
+        self.overruled += instance.overruled;
+        self.lost += instance.lost;
+    }
 }
 
 /// What was not learnt from the output of an instance of a translator.
@@ -60,13 +81,14 @@ fn weight(hash: u64, slot: u8) -> u64 {
 }
 
 impl Service {
-    /// Takes over a definition. Instances that stay keep their counters.
+    /// Takes over a definition. Instances that stay keep their counters; those of the others go to
+    /// [`removed`](Self::removed).
     pub(super) fn redefine(&mut self, plan: &ServicePlan, is_up: impl Fn([PortKey; 2]) -> bool) {
         let mut slots: Vec<Option<Instance>> = Vec::new();
         for instance in plan.instances.iter().filter(|instance| usize::from(instance.slot) < MAX_SLOTS) {
             let slot = usize::from(instance.slot);
-            let old = self.slots.get_mut(slot).and_then(Option::take);
-            let old = old.filter(|old| old.ports == instance.ports);
+            let old = self.slots.get_mut(slot);
+            let old = old.and_then(|old| old.take_if(|old| old.ports == instance.ports));
             let [flows, packets, overruled, lost] =
                 old.as_ref().map_or([0; 4], |old| [old.flows, old.packets, old.overruled, old.lost]);
             let is_leaving = old.as_ref().is_some_and(|old| old.is_leaving);
@@ -87,7 +109,8 @@ impl Service {
                 lost,
             });
         }
-        self.slots = slots;
+        let gone = std::mem::replace(&mut self.slots, slots);
+        gone.iter().flatten().for_each(|instance| self.removed.add(instance));
         self.destinations.clone_from(&plan.destinations);
         let moved = self.translator.take().map(|old| old.moved).unwrap_or_default();
         self.translator = Translator::new(plan, moved);
@@ -203,6 +226,25 @@ mod tests {
             let new = service.choose(flow);
             assert!(new == old || new == Some(8), "{flow}");
         }
+    }
+
+    #[test]
+    fn counters_of_removed_instances_stay() {
+        let mut service = Service::default();
+        service.redefine(&plan(0..3, &[]), |_| true);
+        for (slot, count) in [(0, 1), (1, 10), (2, 100)] {
+            let instance = service.get_mut(slot).unwrap();
+            (instance.packets, instance.overruled, instance.lost) = (5 * count, 2 * count, count);
+        }
+        service.redefine(&plan(0..2, &[]), |_| true);
+        assert_eq!(service.removed, RemovedInstances { packets: 500, overruled: 200, lost: 100 });
+        // One whose ports are others is another one.
+        let mut other = plan([0, 1], &[]);
+        other.instances[1].ports = [PortKey(9); 2];
+        service.redefine(&other, |_| true);
+        assert_eq!(service.removed, RemovedInstances { packets: 550, overruled: 220, lost: 110 });
+        let left: Vec<u64> = service.instances().map(|(_, instance)| instance.packets).collect();
+        assert_eq!(left, [5, 0]);
     }
 
     #[test]

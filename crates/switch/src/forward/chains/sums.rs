@@ -1,6 +1,7 @@
 //! What the shards of a switch count, in one sum.
 
 use super::counters::HopCounters;
+use super::instances::RemovedInstances;
 use super::table::{ChainCounters, InstanceStatus};
 use std::ops::AddAssign;
 
@@ -18,6 +19,15 @@ impl AddAssign for ChainCounters {
                 (one, other) => one.or(other),
             };
         }
+    }
+}
+
+impl AddAssign for RemovedInstances {
+    /// Adds what another shard of the switch counted.
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.overruled += other.overruled;
+        self.lost += other.lost;
     }
 }
 

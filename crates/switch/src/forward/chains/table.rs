@@ -7,7 +7,7 @@ use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, Redirect, UNASSIGNED};
 use super::freeze::Freeze;
 use super::identity::{Diversion, Identity, Translated};
-use super::instances::{RefusedTuples, Service};
+use super::instances::{RefusedTuples, RemovedInstances, Service};
 use super::numbered::Numbered;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
@@ -503,9 +503,11 @@ impl Chains {
     /// Counts packets that were lost because of an instance.
     #[cold]
     pub(super) fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
-        let service = self.services.get_mut(service);
-        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
-            instance.lost += frames;
+        let Some(service) = self.services.get_mut(service) else { return };
+        match service.get_mut(slot) {
+            Some(instance) => instance.lost += frames,
+            // It was removed while its packets were on the way.
+            None => service.removed.lost += frames,
         }
     }
 
@@ -723,6 +725,11 @@ impl Chains {
             lost: instance.lost,
         };
         service.into_iter().flat_map(Service::instances).map(status).collect()
+    }
+
+    /// What the instances of a service counted that it no longer has.
+    pub fn removed_instances(&self, service: u16) -> RemovedInstances {
+        self.services.get(service).map(|service| service.removed).unwrap_or_default()
     }
 
     /// Flows that are assigned to instances, and living ones that were displaced by others.
