@@ -190,6 +190,9 @@ fn a_user_chains_services() {
 
     // A changed chain, and instances that come and go.
     daemon.check(&["chain", "set", "web", "fw"], 0, &["web at switch lan: source.0 <-> fw <-> sink.0"]);
+    let traffic = &daemon.json(&["show", "chain/web"])["hops"][0]["traffic"];
+    let packets = [0, 1].map(|way| traffic[way]["packets"].as_u64());
+    assert_eq!(packets, [Some(there), Some(back)], "a hop keeps its counters");
     daemon.check(&["service", "scale", "fw"], 2, &["<N>"]);
     daemon.check(&["service", "scale", "fw", "--auto", "3-2"], 2, &["a range of instances is `MIN-MAX`"]);
     daemon.check(&["service", "scale", "fw", "--auto", "2-3"], 0, &["fw has 2 instances"]);

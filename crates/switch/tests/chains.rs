@@ -1,5 +1,7 @@
 //! Chains of services: where packets go, whatever functions answer and whichever instances come and go.
 
+#[path = "chains/counters.rs"]
+mod counters;
 #[path = "chains/leaving.rs"]
 mod leaving;
 

@@ -150,9 +150,7 @@ impl Chains {
         version.books.returned += packets;
         let Some((hop, service)) = next else {
             version.books.left += packets;
-            if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(chain)) {
-                chain.left[direction].add_all(packets, bytes);
-            }
+            version.left[direction].add_all(packets, bytes);
             return;
         };
         version.books.sent += packets;

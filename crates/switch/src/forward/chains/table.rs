@@ -11,7 +11,7 @@ use super::instances::{RefusedTuples, RemovedInstances, Service};
 use super::numbered::Numbered;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
-use super::version::{End, Version, Versions};
+use super::version::{End, Version, VersionCounters, Versions, place};
 use super::way::Way;
 use crate::batch::FrameMark;
 use crate::forward::PortKey;
@@ -32,7 +32,7 @@ const SWEEP_SECONDS: usize = 60;
 /// The counters of a chain. Pairs are of the forward direction and of the reverse one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainCounters {
-    /// What was sent to each hop, in the forward direction.
+    /// The packets of each hop, in the forward direction.
     pub hops: Vec<[HopCounters; 2]>,
     /// The mean time that each hop takes, in nanoseconds.
     pub times: Vec<Option<u64>>,
@@ -106,9 +106,8 @@ impl Role {
 pub(super) struct Chain {
     pub(super) plan: ChainPlan,
     pub(super) version: u32,
-    pub(super) left: [HopCounters; 2],
-    /// What became of the packets of versions that are forgotten.
-    past: ChainBooks,
+    /// What the versions counted that are forgotten.
+    past: VersionCounters,
 }
 
 /// The services and chains of a switch.
@@ -184,20 +183,21 @@ impl Chains {
         let unwanted = |(number, _): (u16, &Service)| (!wanted.contains(&number)).then_some(number);
         for number in self.services.iter().filter_map(unwanted).collect::<Vec<_>>() {
             self.services.remove(number);
+            self.versions.clear_service(number);
             if let Some(version) = self.single.remove(number) {
                 self.versions.retire(version, self.seconds);
             }
         }
         let mut old = std::mem::take(&mut self.chains);
         for chain in &plan.chains {
-            let before = old.remove(chain.number);
+            let mut before = old.remove(chain.number);
             if before.is_none() {
                 let generation = self.generations.entry(chain.number).get_or_insert_default();
                 *generation = (*generation + 1) % Redirect::GENERATIONS;
             }
             let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
-            let (left, past) =
-                before.as_ref().map_or_else(Default::default, |before| (before.left, before.past));
+            let mut past = before.as_mut().map(|before| std::mem::take(&mut before.past)).unwrap_or_default();
+            past.places.retain(|(service, _), _| wanted.contains(service));
             let version = kept.or_else(|| {
                 let previous = before.as_ref().map(|before| before.version);
                 let ends = [End::Port(chain.to), chain.from.map_or(End::LookUp, End::Port)];
@@ -207,9 +207,10 @@ impl Chains {
                 Some(version)
             });
             *self.chains.entry(chain.number) =
-                version.map(|version| Chain { plan: chain.clone(), version, left, past });
+                version.map(|version| Chain { plan: chain.clone(), version, past });
         }
         for chain in old.into_values() {
+            self.versions.clear_chain(chain.plan.number);
             self.versions.retire(chain.version, self.seconds);
         }
         self.index();
@@ -453,9 +454,7 @@ impl Chains {
             return match end {
                 End::Port(port) => {
                     version.books.left += 1;
-                    if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(chain)) {
-                        chain.left[direction].add(length);
-                    }
+                    version.left[direction].add(length);
                     Step::To(port, 0)
                 }
                 End::LookUp => {
@@ -665,11 +664,11 @@ impl Chains {
         }
         self.seconds = seconds;
         let Self { versions, chains, .. } = self;
-        versions.expire(seconds, |chain, books| {
-            if let Some(chain) = chains.get_mut(chain) {
-                chain.past += books;
+        for version in versions.expire(seconds) {
+            if let Some(chain) = version.chain.and_then(|chain| chains.get_mut(chain)) {
+                chain.past.add(&version);
             }
-        });
+        }
         if self.records.len() > 0 {
             self.forget(self.records.places() / SWEEP_SECONDS + 1, seconds);
         }
@@ -698,16 +697,23 @@ impl Chains {
 
     /// What became of the packets of a chain.
     pub fn books(&self, chain: u16) -> Option<ChainBooks> {
-        let mut books = self.versions.books(chain);
-        books += self.chains.get(chain)?.past;
-        Some(books)
+        Some(self.counted(chain)?.books)
     }
 
-    /// The counters of a chain.
+    /// What all versions of a chain counted.
+    fn counted(&self, chain: u16) -> Option<VersionCounters> {
+        let mut sum = self.chains.get(chain)?.past.clone();
+        self.versions.sum(chain, &mut sum);
+        Some(sum)
+    }
+
+    /// The counters of a chain. A hop keeps its counters in the next version, wherever its service is there.
     pub fn counters(&self, chain: u16) -> Option<ChainCounters> {
-        let chain = self.chains.get(chain)?;
-        let version = self.versions.get(chain.version)?;
-        Some(ChainCounters { hops: version.counters.clone(), times: version.times(), left: chain.left })
+        let version = self.versions.get(self.chains.get(chain)?.version)?;
+        let VersionCounters { places, left, .. } = self.counted(chain)?;
+        let counters = |hop| place(&version.hops, hop).and_then(|place| places.get(&place).copied());
+        let hops = (0..version.hops.len()).map(|hop| counters(hop).unwrap_or_default()).collect();
+        Some(ChainCounters { hops, times: version.times(), left })
     }
 
     /// The instances of a service.

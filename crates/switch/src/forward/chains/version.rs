@@ -2,6 +2,7 @@
 
 use super::counters::{ChainBooks, HopCounters};
 use crate::forward::PortKey;
+use std::collections::BTreeMap;
 
 /// Seconds after which a version that was replaced is forgotten, with the instances of flows that were idle since. A packet
 /// that a function kept longer is looked up.
@@ -33,8 +34,10 @@ pub(super) struct Version {
     pub(super) hops: Box<[u16]>,
     /// Where packets leave, in the forward direction and in reverse.
     pub(super) ends: [End; 2],
-    /// What was sent to each hop, in both directions.
+    /// The packets of each hop, in both directions.
     pub(super) counters: Vec<[HopCounters; 2]>,
+    /// What left, in both directions.
+    pub(super) left: [HopCounters; 2],
     /// What became of its packets.
     pub(super) books: ChainBooks,
     /// The version that this one replaced.
@@ -50,6 +53,45 @@ struct Sample {
     /// The record of the packet that is being measured, and when it was sent.
     sent: Option<(u32, u64)>,
     mean: Option<u64>,
+}
+
+/// A place of a chain, whatever comes before and after it: a service, and which of the places of this service it is.
+type Place = (u16, usize);
+
+/// The place of a hop.
+pub(super) fn place(hops: &[u16], hop: usize) -> Option<Place> {
+    let service = *hops.get(hop)?;
+    Some((service, hops.iter().take(hop).filter(|other| **other == service).count()))
+}
+
+/// What versions of a chain counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VersionCounters {
+    /// The packets of each place.
+    pub(super) places: BTreeMap<Place, [HopCounters; 2]>,
+    /// What left.
+    pub(super) left: [HopCounters; 2],
+    /// What became of the packets.
+    pub(super) books: ChainBooks,
+}
+
+impl VersionCounters {
+    /// Adds what a version counted.
+    pub(super) fn add(&mut self, version: &Version) {
+        let Version { hops, counters, left, books, .. } = version;
+        for (hop, counters) in counters.iter().enumerate() {
+            if let Some(place) = place(hops, hop) {
+                add(self.places.entry(place).or_default(), counters);
+            }
+        }
+        add(&mut self.left, left);
+        self.books += *books;
+    }
+}
+
+/// Adds the counters of both directions.
+fn add(sum: &mut [HopCounters; 2], counters: &[HopCounters; 2]) {
+    sum.iter_mut().zip(counters).for_each(|(sum, counters)| *sum += *counters);
 }
 
 impl Version {
@@ -130,6 +172,7 @@ impl Versions {
             hops: hops.into(),
             ends,
             counters: vec![Default::default(); hops.len()],
+            left: Default::default(),
             books: ChainBooks::default(),
             previous,
             samples: vec![Sample::default(); hops.len()],
@@ -182,29 +225,44 @@ impl Versions {
         !self.retired.is_empty()
     }
 
-    /// What became of the packets of the versions of a chain that are not forgotten.
-    pub(super) fn books(&self, chain: u16) -> ChainBooks {
-        let mut sum = ChainBooks::default();
+    /// Adds what the versions of a chain counted that are not forgotten.
+    pub(super) fn sum(&self, chain: u16, sum: &mut VersionCounters) {
         let versions = self.places.iter().filter_map(|(_, version)| version.as_ref());
-        versions.filter(|version| version.chain == Some(chain)).for_each(|version| sum += version.books);
-        sum
+        versions.filter(|version| version.chain == Some(chain)).for_each(|version| sum.add(version));
     }
 
-    /// Removes versions that were replaced long ago. `removed` gets those of chains, with what became of their packets.
-    pub(super) fn expire(&mut self, seconds: u32, mut removed: impl FnMut(u16, ChainBooks)) {
+    /// Forgets what was counted at hops of a service that is removed: another one can get its number.
+    pub(super) fn clear_service(&mut self, service: u16) {
+        for version in self.places.iter_mut().filter_map(|(_, version)| version.as_mut()) {
+            let hops = version.hops.iter().zip(&mut version.counters);
+            hops.filter(|(hop, _)| **hop == service).for_each(|(_, counters)| *counters = Default::default());
+        }
+    }
+
+    /// Forgets what a chain counted that is removed: the next one of its number begins anew. Packets that wait stay in the books.
+    pub(super) fn clear_chain(&mut self, chain: u16) {
+        let versions = self.places.iter_mut().filter_map(|(_, version)| version.as_mut());
+        for version in versions.filter(|version| version.chain == Some(chain)) {
+            version.counters.fill(Default::default());
+            version.left = Default::default();
+            let waiting = version.books.waiting;
+            version.books = ChainBooks { entered: waiting, waiting, ..ChainBooks::default() };
+        }
+    }
+
+    /// Removes versions that were replaced long ago, and returns them.
+    pub(super) fn expire(&mut self, seconds: u32) -> Vec<Version> {
+        let mut removed = Vec::new();
         let mut retired = std::mem::take(&mut self.retired);
         retired.retain(|number| {
             let since = self.get(*number).and_then(|version| version.retired);
             let is_over = since.is_none_or(|since| seconds.saturating_sub(since) > RETIREMENT);
-            // A version of a single service goes too, without books.
-            if is_over
-                && let Some((_, place)) = self.places.get_mut(*number as usize & 0xffff)
-                && let Some(Version { chain: Some(chain), books, .. }) = place.take()
-            {
-                removed(chain, books);
+            if is_over && let Some((_, place)) = self.places.get_mut(*number as usize & 0xffff) {
+                removed.extend(place.take());
             }
             !is_over
         });
         self.retired = retired;
+        removed
     }
 }
