@@ -167,7 +167,7 @@ fn a_chain_takes_no_packets_for_a_function_that_stands_still() {
         bed.send(200);
         bed.until("each packet was refused, or has passed the first function", |bed| {
             let [entry, next] = [0, 1].map(|hop| bed.state().chains[0].hops[hop].traffic[0]);
-            entry.packets + next.lost == sent && next.packets == entry.packets
+            entry.packets + next.lost == sent && next.packets == sent
         });
     }
     assert!(dropped(&bed, "source.0", "congested") > 1000);

@@ -340,6 +340,9 @@ pub struct ServiceStatus {
     /// decrease.
     #[serde(default)]
     pub removed: RemovedInstances,
+    /// Packets for the service that were lost because it had no instance.
+    #[serde(default)]
+    pub no_instance: u64,
     /// The instances that a change of their number takes out of the service, also those that are gone already. Only in the
     /// answer to such a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -350,9 +353,9 @@ pub struct ServiceStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RemovedInstances {
-    /// Packets sent to them.
+    /// Packets for them, also those that were lost.
     pub packets: u64,
-    /// Packets that were lost because of them.
+    /// Packets for them that they never had, because they had no room.
     pub lost: u64,
     /// Their answers that the switch overruled.
     pub overruled: u64,
@@ -384,14 +387,14 @@ pub struct InstanceStatus {
     pub draining: bool,
     /// Flows that are assigned to it.
     pub flows: u64,
-    /// Packets sent to it by chains and other functions, both directions together.
+    /// Packets for it from chains and other functions, both directions together, also those that were lost.
     pub packets: u64,
     /// Answers that the switch overruled, because the service may not send there.
     pub overruled: u64,
     /// Packets that wait in its rings now.
     #[serde(default)]
     pub waiting: u64,
-    /// Packets that were lost because of it: it had no room for them, or chains did not take them because it had little.
+    /// Packets for it that it never had: it had no room for them, or chains did not take them because it had little.
     #[serde(default)]
     pub lost: u64,
     /// The counters that a function publishes which attached itself.
@@ -481,7 +484,7 @@ pub struct HopRates {
 pub struct HopStatus {
     /// The service.
     pub service: ServiceName,
-    /// What was sent to it, in the forward direction and in reverse.
+    /// The packets for it, in the forward direction and in reverse.
     pub traffic: [HopTraffic; 2],
     /// The mean time from the delivery of a packet to its return, in nanoseconds, from samples: waiting and processing
     /// together. Absent: no sample yet.
@@ -495,11 +498,11 @@ pub struct HopStatus {
 /// Packets of one direction at one place of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HopTraffic {
-    /// Packets.
+    /// Packets, also those that were lost here.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets that were lost here: there was no room, or no instance.
+    /// Packets lost here, which `packets` counts too: there was no room, or no instance.
     pub lost: u64,
 }
 

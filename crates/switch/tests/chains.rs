@@ -164,6 +164,7 @@ impl Drop for TestBed {
                 entered,
                 returned,
                 sent,
+                full,
                 left,
                 elsewhere,
                 no_instance,
@@ -174,6 +175,7 @@ impl Drop for TestBed {
             } = books;
             let became = sent + left + elsewhere + no_instance + congested + dropped + waiting + overflowed;
             assert_eq!(entered + returned, became, "{books:?}");
+            assert!(full <= sent, "{books:?}");
         }
     }
 }
@@ -355,7 +357,18 @@ fn flows_of_an_instance_that_ends_go_on_at_the_others() {
     }
     let lost = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
     assert_eq!(lost, Decision::Lose(Reason::NO_INSTANCE));
-    assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
+    let hop = bed.steering.chains().counters(0).unwrap().hops[0][0];
+    assert_eq!(hop, HopCounters { packets: 901, bytes: 901 * 60, lost: 1 });
+    // The service counts it, and no instance does.
+    let instances = bed.steering.chains().instances(0);
+    assert_eq!(
+        instances
+            .iter()
+            .map(|found| (found.packets, found.lost))
+            .fold((0, 0), |(packets, lost), found| { (packets + found.0, lost + found.1) }),
+        (900, 0)
+    );
+    assert_eq!(bed.steering.chains().without_instance(0), 1);
 }
 
 #[test]

@@ -463,7 +463,7 @@ fn controllers_send_frames_into_chains() {
         [2]
     );
     let counters = bench.steering().chains().counters(0).unwrap();
-    assert_eq!((counters.hops[0][0].packets, counters.hops[0][0].lost), (2, 1));
+    assert_eq!((counters.hops[0][0].packets, counters.hops[0][0].lost), (3, 1));
     bench.check_books(7);
 }
 

@@ -104,6 +104,11 @@ impl StandIn {
             left: [HopTraffic::default(); 2],
             chain,
         });
-        Some(SteeringReply { services: services.collect(), chains: chains.collect(), removed: Vec::new() })
+        Some(SteeringReply {
+            services: services.collect(),
+            chains: chains.collect(),
+            removed: Vec::new(),
+            no_instance: Vec::new(),
+        })
     }
 }

@@ -14,16 +14,19 @@ type Gauges = Family<Labels, Gauge>;
 /// instances that were removed, so that they never decrease.
 pub(super) fn register(registry: &mut Registry, services: &[ServiceStatus], chains: &[ChainDetail]) {
     let counters = [
-        ("service_packets", "Packets sent to the instances of a service"),
-        ("service_lost_packets", "Packets lost because an instance of a service had no room for them"),
+        ("service_packets", "Packets for a service, also those that were lost"),
+        ("service_lost_packets", "Packets lost because a service had no instance or no room for them"),
         ("service_overruled_packets", "Answers of the instances of a service that the switch overruled"),
         (
             "service_taken_over_flows",
             "Flows whose state the instances of a service took over from other instances",
         ),
-        ("chain_packets", "Packets sent to a hop of a chain"),
-        ("chain_bytes", "Bytes sent to a hop of a chain"),
-        ("chain_lost_packets", "Packets lost at a hop of a chain"),
+        ("chain_packets", "Packets for a hop of a chain, also those that were lost"),
+        ("chain_bytes", "Bytes of the packets for a hop of a chain"),
+        (
+            "chain_lost_packets",
+            "Packets lost at a hop of a chain, because its service had no instance or no room for them",
+        ),
         ("chain_left_packets", "Packets that left a chain at its end"),
         ("chain_left_bytes", "Bytes that left a chain at its end"),
     ];
@@ -63,8 +66,9 @@ fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges
     let RemovedInstances { packets: sent, lost: losses, overruled: answers, taken_over: flows } =
         status.removed;
     let with = |removed: u64, figure: fn(&InstanceStatus) -> u64| removed.saturating_add(sum(figure));
-    packets.get_or_create(&labels()).inc_by(with(sent, |instance| instance.packets));
-    lost.get_or_create(&labels()).inc_by(with(losses, |instance| instance.lost));
+    let none = status.no_instance;
+    packets.get_or_create(&labels()).inc_by(with(sent.saturating_add(none), |instance| instance.packets));
+    lost.get_or_create(&labels()).inc_by(with(losses.saturating_add(none), |instance| instance.lost));
     overruled.get_or_create(&labels()).inc_by(with(answers, |instance| instance.overruled));
     taken_over.get_or_create(&labels()).inc_by(with(flows, |instance| instance.taken_over));
     let [instances, flows, kept, waiting, _] = gauges;
@@ -110,5 +114,33 @@ fn of_chain(detail: &ChainDetail, counters: &[Counters; 9], gauges: &[Gauges; 5]
         let labels = directed(&labels(), direction);
         left.get_or_create(&labels).inc_by(traffic.packets);
         left_bytes.get_or_create(&labels).inc_by(traffic.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+
+    #[test]
+    fn a_service_counts_removed_instances_and_packets_without_an_instance() {
+        let status = serde_json::from_value(serde_json::json!({
+            "name": "fw", "switch": "lan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0", "replicas": 1,
+            "instances": [{
+                "name": "fw-1", "up": true, "draining": false, "flows": 3, "packets": 1000, "lost": 2, "overruled": 1,
+                "taken_over": 5
+            }],
+            "removed": { "packets": 500, "lost": 4, "overruled": 2, "taken_over": 9 }, "no_instance": 7
+        }));
+        let mut registry = Registry::default();
+        register(&mut registry, &[status.unwrap()], &[]);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let expected =
+            [("packets", 1507), ("lost_packets", 13), ("overruled_packets", 3), ("taken_over_flows", 14)];
+        for (name, count) in expected {
+            let line = format!("service_{name}_total{{service=\"fw\",owner=\"default\"}} {count}");
+            assert!(text.lines().any(|found| found == line), "no {line} in {text}");
+        }
     }
 }

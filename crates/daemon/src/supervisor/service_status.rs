@@ -109,6 +109,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
     let definition = &stored.definition;
     let found = reply.services.iter().find(|(name, _)| *name == definition.name);
     let found = found.map_or(&[][..], |(_, instances)| instances);
+    let no_instance = reply.no_instance.iter().find(|(name, _)| *name == definition.name);
     let removed = reply.removed.iter().find(|(name, _)| *name == definition.name);
     let instance = |there: &StoredInstance| {
         let range = range_of(definition, there.number);
@@ -155,6 +156,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
             false => stored.instances.iter().map(instance).collect(),
         },
         removed: removed.map(|(_, removed)| *removed).unwrap_or_default(),
+        no_instance: no_instance.map_or(0, |(_, packets)| *packets),
         drained: Vec::new(),
     }
 }

@@ -215,6 +215,7 @@ impl Network {
                 entered,
                 returned,
                 sent,
+                full,
                 left,
                 elsewhere,
                 no_instance,
@@ -223,8 +224,10 @@ impl Network {
                 waiting,
                 overflowed,
             } = books;
+            // Together they are what its hops lost.
             let lost = [
                 (Reason::NO_INSTANCE, no_instance),
+                (Reason::FULL, full),
                 (Reason::CONGESTED, congested),
                 (Reason::FUNCTION_DROP, dropped),
                 (Reason::HANDOVER_FULL, overflowed),
@@ -232,7 +235,7 @@ impl Network {
             let lost = lost.into_iter().filter(|(_, count)| *count > 0);
             rows.push(AccountRow {
                 incoming: Some(entered.saturating_add(returned)),
-                out: Some(sent.saturating_add(left).saturating_add(elsewhere)),
+                out: Some(sent.saturating_sub(full).saturating_add(left).saturating_add(elsewhere)),
                 lost: lost.map(|(reason, count)| (reason.name().to_string(), count)).collect(),
                 waiting: Some(waiting),
                 ..AccountRow::new(AccountPlace::Chain { switch: name.clone(), chain: chain.name.clone() })

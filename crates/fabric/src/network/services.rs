@@ -294,7 +294,13 @@ impl Network {
         let chains = record.definition.chains.iter().map(|chain| chain_status(record, &all, chain, &waiting));
         let removed = |service: &ServiceDefinition| (service.name.clone(), removed(record, &all, service));
         let removed = record.definition.services.iter().map(removed).collect();
-        Ok(SteeringReply { services, chains: chains.collect(), removed })
+        let without = |service: &ServiceDefinition| {
+            let number = record.services.get(&service.name)?;
+            let of_shards = all.iter().map(|steering| steering.chains().without_instance(number));
+            Some((service.name.clone(), of_shards.sum()))
+        };
+        let no_instance = record.definition.services.iter().filter_map(without).collect();
+        Ok(SteeringReply { services, chains: chains.collect(), removed, no_instance })
     }
 }
 

@@ -311,6 +311,9 @@ pub struct SteeringReply {
     /// What the instances counted that services no longer have. Earlier versions do not tell it.
     #[serde(default)]
     pub removed: Vec<(ServiceName, RemovedInstances)>,
+    /// Packets for which services had no instance. Earlier versions do not tell it.
+    #[serde(default)]
+    pub no_instance: Vec<(ServiceName, u64)>,
 }
 
 /// A switch, for a daemon that adopts it.

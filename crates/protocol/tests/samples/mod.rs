@@ -299,6 +299,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
                 "ids".parse().expect("a name"),
                 RemovedInstances { packets: 8, lost: 3, overruled: 2, taken_over: 1 },
             )],
+            no_instance: vec![("ids".parse().expect("a name"), 5)],
         };
         Addresses { switch: switch() } => vec![AddressEntry {
             mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)

@@ -1,7 +1,50 @@
 //! What chains, hops and services count.
 
-use super::{MIRROR, TestBed, WAN, chain, key};
-use switch::{ChainBooks, ChainPlan, HopCounters, PortId};
+use super::{MIRROR, TestBed, UPLINK, WAN, chain, frame, key, port};
+use switch::{ChainBooks, ChainPlan, Decision, Forward, FrameMark, HopCounters, PortId, Reason};
+
+/// Whatever the reason of a loss: the hops of a chain, its books and its service have the same number, and all packets together.
+#[test]
+fn hops_books_and_services_agree_on_what_was_lost() {
+    let mut bed = TestBed::new(&[1, 1], vec![chain(&[0, 1])]);
+    (0..10).for_each(|flow| drop(bed.path(flow, false)));
+    let none = FrameMark::default();
+    // There was no room in the ring of the first hop.
+    let Decision::ToFunction(_, tag) = bed.decide(&frame(1, false), UPLINK, none) else { panic!() };
+    bed.steering.count_lost(tag, 1);
+    // There is little room at the second one.
+    bed.steering.set_crowded(port(1, 0, false), true);
+    (0..3).for_each(|flow| {
+        assert_eq!(bed.decide(&frame(flow, false), UPLINK, none), Decision::Lose(Reason::CONGESTED));
+    });
+    bed.steering.set_crowded(port(1, 0, false), false);
+    // Its instance ends.
+    bed.steering.flush_port(port(1, 0, true));
+    (0..5).for_each(|flow| {
+        let (path, decision) = bed.walk(flow, false, &[]);
+        assert_eq!((path.len(), decision), (1, Decision::Lose(Reason::NO_INSTANCE)));
+    });
+    let chains = bed.steering.chains();
+    let [first, second] = [0, 1].map(|hop| chains.counters(0).unwrap().hops[hop]);
+    let of = |packets, lost| HopCounters { packets, bytes: 60 * packets, lost };
+    assert_eq!((first, second), ([of(16, 1), of(0, 0)], [of(18, 8), of(0, 0)]));
+    let services = [0, 1].map(|service| {
+        let there = chains.instances(service)[0];
+        (there.packets, there.lost, chains.without_instance(service))
+    });
+    assert_eq!(services, [(16, 1, 0), (13, 3, 5)]);
+    let books = ChainBooks {
+        entered: 19,
+        returned: 25,
+        sent: 26,
+        full: 1,
+        left: 10,
+        no_instance: 5,
+        congested: 3,
+        ..ChainBooks::default()
+    };
+    assert_eq!(bed.books(0), books);
+}
 
 /// The hops of a chain keep their counters as what left does, wherever their services are in the next version; a service that comes
 /// again finds its own. A chain or a service that is removed and made again begins anew.
@@ -14,7 +57,7 @@ fn hops_keep_their_counters_when_the_chain_is_changed() {
         (counters.hops.into_iter().map(packets).collect::<Vec<_>>(), packets(counters.left))
     };
     let ways = |there: u64, back: u64| [there, back].map(|packets| (packets, 60 * packets, 0));
-    let mut pass = |bed: &mut TestBed, services: &[u16], to: PortId| {
+    let pass = |bed: &mut TestBed, services: &[u16], to: PortId| {
         bed.plan.chains = vec![ChainPlan { to: key(to), ..chain(services) }];
         bed.apply();
         (0..10).for_each(|flow| drop(bed.path(flow, false)));

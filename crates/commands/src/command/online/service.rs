@@ -458,7 +458,7 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         translation.mappings.iter().for_each(|mapping| line("static mapping", mapping.to_string()));
     }
     output::text(&(text + "\n"));
-    let rows = status.instances.iter().map(instance_row).chain(removed_row(status)).collect();
+    let rows = status.instances.iter().map(instance_row).chain(other_rows(status)).collect();
     let none = match status.socket {
         Some(_) => {
             "no function has joined the service: start one with the socket, or a container with its folder"
@@ -564,12 +564,16 @@ fn instance_row(instance: &InstanceStatus) -> Vec<String> {
     row
 }
 
-/// The row of the instances that were removed, if they counted anything.
-fn removed_row(status: &ServiceStatus) -> Option<Vec<String>> {
+/// The rows of the instances that were removed, and of packets for which there was no instance, if there were any.
+fn other_rows(status: &ServiceStatus) -> impl Iterator<Item = Vec<String>> {
     let RemovedInstances { packets, lost, overruled, taken_over: _ } = status.removed;
-    let counts = [0, packets, 0, lost, overruled].map(grouped);
-    let is_shown = packets > 0 || lost > 0 || overruled > 0;
-    is_shown.then(|| [vec!["removed".into(), "-".into()], counts.to_vec()].concat())
+    let none = status.no_instance;
+    let rows = [("removed", [packets, lost, overruled]), ("no instance", [none, none, 0])];
+    let rows = rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0));
+    rows.map(|(name, [packets, lost, overruled])| {
+        let counts = [0, packets, 0, lost, overruled].map(grouped);
+        [vec![name.into(), "-".into()], counts.to_vec()].concat()
+    })
 }
 
 fn row(status: &ServiceStatus) -> Vec<String> {
@@ -586,7 +590,32 @@ fn row(status: &ServiceStatus) -> Vec<String> {
         number(|instance| instance.up && !instance.suspended),
         number(|instance| instance.draining),
         sum(0, |instance| instance.flows),
-        sum(status.removed.packets, |instance| instance.packets),
+        sum(status.removed.packets.saturating_add(status.no_instance), |instance| instance.packets),
         sum(status.removed.overruled, |instance| instance.overruled),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_add_up_to_all_packets_of_a_service() {
+        let shown = |removed: serde_json::Value, no_instance: u64| {
+            let status: ServiceStatus = serde_json::from_value(serde_json::json!({
+                "name": "fw", "switch": "lan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0", "replicas": 1,
+                "instances": [{
+                    "name": "fw-1", "up": true, "draining": false, "flows": 3, "packets": 1000, "lost": 2, "overruled": 1
+                }],
+                "removed": removed, "no_instance": no_instance
+            }))
+            .expect("a service");
+            let rows: Vec<String> = other_rows(&status).map(|row| row.join(" ")).collect();
+            (rows, row(&status)[6..].join(" "))
+        };
+        let removed = serde_json::json!({ "packets": 500, "lost": 4, "overruled": 2, "taken_over": 9 });
+        let rows = ["removed - 0 500 0 4 2", "no instance - 0 7 0 7 0"].map(String::from);
+        assert_eq!(shown(removed, 7), (rows.to_vec(), "1,507 3".into()));
+        assert_eq!(shown(serde_json::json!({}), 0), (Vec::new(), "1,000 1".into()));
+    }
 }

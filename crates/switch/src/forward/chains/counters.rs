@@ -5,11 +5,11 @@ use std::ops::AddAssign;
 /// Packets of one direction at one place of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopCounters {
-    /// Packets.
+    /// Packets for this place, also those that were lost.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets lost here.
+    /// Those of them that were lost: no instance of the service had them.
     pub lost: u64,
 }
 
@@ -18,6 +18,12 @@ impl HopCounters {
     pub(super) fn add(&mut self, length: usize) {
         self.packets += 1;
         self.bytes += length as u64;
+    }
+
+    /// Counts a packet that was lost.
+    pub(super) fn add_lost(&mut self, length: usize) {
+        self.add(length);
+        self.lost += 1;
     }
 
     /// Counts several packets.
@@ -38,6 +44,8 @@ pub struct ChainBooks {
     pub returned: u64,
     /// Packets that were sent to functions.
     pub sent: u64,
+    /// Those of them for which there was no room.
+    pub full: u64,
     /// Packets that left the chain at an end.
     pub left: u64,
     /// Packets that functions sent elsewhere: to a service, to a port, into a chain, or to be looked up; and those whose flow takes
@@ -68,6 +76,7 @@ impl AddAssign for ChainBooks {
         self.entered += other.entered;
         self.returned += other.returned;
         self.sent += other.sent;
+        self.full += other.full;
         self.left += other.left;
         self.elsewhere += other.elsewhere;
         self.no_instance += other.no_instance;

@@ -112,8 +112,8 @@ impl Chains {
             && let Some(first) = first
             && let Some((hop, service, slot)) = self.crowded_later(record, version, first, reverse)
         {
-            self.lose_at_instance(service, slot, 1);
-            return self.refuse(version, hop, reverse);
+            self.refuse_at_instance(service, slot);
+            return self.refuse(version, hop, reverse, length);
         }
         self.deliver(record, first, (reverse, lookups), length, now)
     }
@@ -149,11 +149,11 @@ impl Chains {
 
     /// Loses a packet before it enters a chain, because a later hop has little room left, which counts it.
     #[cold]
-    fn refuse(&mut self, version: u32, hop: usize, reverse: bool) -> Step {
+    fn refuse(&mut self, version: u32, hop: usize, reverse: bool, length: usize) -> Step {
         if let Some(version) = self.versions.get_mut(version) {
             version.books.congested += 1;
             if let Some(counters) = version.counters.get_mut(hop) {
-                counters[usize::from(reverse)].lost += 1;
+                counters[usize::from(reverse)].add_lost(length);
             }
         }
         Step::Lose(Reason::CONGESTED)

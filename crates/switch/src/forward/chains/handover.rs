@@ -73,6 +73,9 @@ impl Chains {
             *count += 1;
         }
         if !has_room {
+            let slot = self.records.slot(identity.record, identity.hop.into());
+            let (_, version) = self.records.flow(identity.record);
+            self.count_overflow(version, identity, Some(slot), frame.len());
             return outcome.lose(Reason::HANDOVER_FULL);
         }
         let (_, version) = self.records.flow(identity.record);
@@ -80,6 +83,21 @@ impl Chains {
         *freeze.waiting.entry(hash).or_default() += 1;
         freeze.held.push_back(HeldFrame { identity, hash, version, frame: frame.into() });
         outcome.take();
+    }
+
+    /// Counts a frame of a frozen flow that is lost, at its hop and at its instance. Without a flow it has no instance.
+    #[cold]
+    fn count_overflow(&mut self, version: u32, identity: Identity, slot: Option<u8>, length: usize) {
+        let (hop, direction) = (usize::from(identity.hop), usize::from(identity.reverse));
+        let Some(version) = self.versions.get_mut(version) else { return };
+        if let Some(counters) = version.counters.get_mut(hop) {
+            counters[direction].add_lost(length);
+        }
+        let Some(service) = version.hops.get(hop).copied() else { return };
+        match slot {
+            Some(slot) => self.refuse_at_instance(service, slot),
+            None => self.services.get_mut(service).into_iter().for_each(|service| service.no_instance += 1),
+        }
     }
 
     /// Frames that wait.
@@ -129,7 +147,10 @@ impl Chains {
         let step = match is_known {
             true => self.deliver(record, Some(hop.into()), (reverse, lookups), frame.len(), now),
             // Its flow was displaced by others meanwhile.
-            false => Step::Lose(Reason::HANDOVER_FULL),
+            false => {
+                self.count_overflow(version, identity, None, frame.len());
+                Step::Lose(Reason::HANDOVER_FULL)
+            }
         };
         self.freeze = freeze;
         self.end_thaw();

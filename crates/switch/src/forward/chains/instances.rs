@@ -15,18 +15,20 @@ pub(super) struct Service {
     choices: Vec<u8>,
     /// Set if it translates addresses.
     pub(super) translator: Option<Translator>,
-    /// What no present instance counts.
+    /// What the instances counted that it no longer has.
     pub(super) removed: RemovedInstances,
+    /// Packets for which no instance was up.
+    pub(super) no_instance: u64,
 }
 
 /// What the instances of a service counted that it no longer has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedInstances {
-    /// Packets sent to them.
+    /// Packets for them, also those that were lost.
     pub packets: u64,
     /// Their answers that were overruled.
     pub overruled: u64,
-    /// Packets lost because of them.
+    /// Packets that they never had.
     pub lost: u64,
 }
 
@@ -61,14 +63,14 @@ pub(super) struct Instance {
     pub(super) is_leaving: bool,
     /// Flows that are assigned to it.
     pub(super) flows: u64,
-    /// Packets sent to it.
+    /// Packets for it, also those that were lost.
     pub(super) packets: u64,
     /// Answers that were overruled.
     pub(super) overruled: u64,
     /// Flows that were learnt from what it translated.
     pub(super) learnt: usize,
     pub(super) refused: RefusedTuples,
-    /// Packets lost because of it.
+    /// Those of them that it never had.
     pub(super) lost: u64,
 }
 

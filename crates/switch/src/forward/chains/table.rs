@@ -51,7 +51,7 @@ pub struct InstanceStatus {
     pub is_draining: bool,
     /// Flows that are assigned to it.
     pub flows: u64,
-    /// Packets sent to it.
+    /// Packets for it, also those that were lost.
     pub packets: u64,
     /// Its answers that were overruled.
     pub overruled: u64,
@@ -59,7 +59,7 @@ pub struct InstanceStatus {
     pub learnt: usize,
     /// What was not learnt.
     pub refused: RefusedTuples,
-    /// Packets for which it had no room, or that chains did not take because it had little.
+    /// Those of them for which it had no room, or that chains did not take because it had little.
     pub lost: u64,
 }
 
@@ -472,8 +472,8 @@ impl Chains {
         {
             return Step::Hold(identity);
         }
-        let service = self.services.get_mut(number_of_service);
-        let service = service.and_then(|service| {
+        let mut service = self.services.get_mut(number_of_service);
+        let instance = service.as_mut().and_then(|service| {
             if !service.is_up(slot) {
                 // No other instance could translate it.
                 if self.records.outside(record).is_some_and(|outside| usize::from(outside.hop) == hop) {
@@ -487,9 +487,10 @@ impl Chains {
             }
             service.get_mut(slot)
         });
-        let Some(instance) = service else {
-            counters.into_iter().for_each(|counters| counters.lost += 1);
+        let Some(instance) = instance else {
+            counters.into_iter().for_each(|counters| counters.add_lost(length));
             version.books.no_instance += 1;
+            service.into_iter().for_each(|service| service.no_instance += 1);
             return Step::Lose(Reason::NO_INSTANCE);
         };
         instance.packets += 1;
@@ -499,9 +500,19 @@ impl Chains {
         Step::To(instance.ports[direction], identity.to_tag())
     }
 
-    /// Counts packets that were lost because of an instance.
+    /// Counts a packet that was not sent to its instance because of it.
     #[cold]
-    pub(super) fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
+    pub(super) fn refuse_at_instance(&mut self, service: u16, slot: u8) {
+        let service = self.services.get_mut(service);
+        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
+            instance.packets += 1;
+            instance.lost += 1;
+        }
+    }
+
+    /// Counts packets that were sent to an instance, for which there was no room.
+    #[cold]
+    fn lose_at_instance(&mut self, service: u16, slot: u8, frames: u64) {
         let Some(service) = self.services.get_mut(service) else { return };
         match service.get_mut(slot) {
             Some(instance) => instance.lost += frames,
@@ -687,6 +698,7 @@ impl Chains {
         let (_, version) = self.records.flow(record);
         let Some(version) = self.versions.get_mut(version) else { return };
         let hop = usize::from(hop);
+        version.books.full += frames;
         if let Some(counters) = version.counters.get_mut(hop) {
             counters[usize::from(reverse)].lost += frames;
         }
@@ -731,6 +743,11 @@ impl Chains {
             lost: instance.lost,
         };
         service.into_iter().flat_map(Service::instances).map(status).collect()
+    }
+
+    /// Packets for which a service had no instance.
+    pub fn without_instance(&self, service: u16) -> u64 {
+        self.services.get(service).map_or(0, |service| service.no_instance)
     }
 
     /// What the instances of a service counted that it no longer has.
