@@ -9,8 +9,8 @@ mod support;
 
 use function_process::{FunctionProcess, Socket};
 use model::{
-    Attachment, ChainStatus, ConfigurationName, CreateBox, CreateChain, EventKind, InstanceStatus, Limits,
-    Owner, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    AccountPlace, Attachment, ChainStatus, ConfigurationName, CreateBox, CreateChain, EventKind,
+    InstanceStatus, Limits, Owner, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::{
     Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
@@ -241,11 +241,8 @@ impl TestBed {
                 let lost: u64 = row.lost.values().sum();
                 let [incoming, out, waiting] =
                     [row.incoming, row.out, row.waiting].map(Option::unwrap_or_default);
-                incoming + row.made == out + lost + waiting
-                    || !matches!(
-                        row.place,
-                        model::AccountPlace::Port { .. } | model::AccountPlace::Switch { .. }
-                    )
+                incoming + row.made == out + lost + row.discarded + waiting
+                    || !matches!(row.place, AccountPlace::Port { .. } | AccountPlace::Switch { .. })
             })
         };
         self.until("the accounts are right", is_balanced);
@@ -426,6 +423,14 @@ fn answers_are_checked_against_the_rights_of_the_service() {
         bed.until("packets are dropped", |bed| bed.port("nf-1.0") == (100, 100, drops("function_drop", 30)));
         assert_eq!(bed.instances(0)[0].overruled, 10);
         bed.check_account();
+        // What a function drops is no loss of its chain and of the switch.
+        let rows = bed.client.ask(orders::Account { boxes: None, switches: None, services: true }).unwrap();
+        let numbers = rows.iter().filter_map(|row| {
+            let is_asked = matches!(row.place, AccountPlace::Chain { .. } | AccountPlace::Switch { .. });
+            is_asked.then(|| (row.place.to_string(), (row.lost(), row.discarded)))
+        });
+        let expected = ["chain lan/web", "switch lan"].map(|place| (place.to_string(), (0, 30)));
+        assert_eq!(numbers.collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
     });
 }
 

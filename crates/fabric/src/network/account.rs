@@ -194,7 +194,11 @@ impl Network {
             made: books.copied,
             out: Some(books.planned.saturating_add(books.taken).saturating_sub(held)),
             waiting: Some(held),
-            lost: lost(&books.counters, |reason| !PORT_REASONS.contains(&reason)),
+            lost: lost(&books.counters, |reason| {
+                !PORT_REASONS.contains(&reason) && reason != Reason::FUNCTION_DROP
+            }),
+            // What functions drop ends as they want it.
+            discarded: books.counters.dropped(Reason::FUNCTION_DROP),
             ..AccountRow::new(AccountPlace::Switch { switch: name.clone() })
         });
     }
@@ -229,7 +233,6 @@ impl Network {
                 (Reason::NO_INSTANCE, no_instance),
                 (Reason::FULL, full),
                 (Reason::CONGESTED, congested),
-                (Reason::FUNCTION_DROP, dropped),
                 (Reason::HANDOVER_FULL, overflowed),
             ];
             let lost = lost.into_iter().filter(|(_, count)| *count > 0);
@@ -237,6 +240,7 @@ impl Network {
                 incoming: Some(entered.saturating_add(returned)),
                 out: Some(sent.saturating_sub(full).saturating_add(left).saturating_add(elsewhere)),
                 lost: lost.map(|(reason, count)| (reason.name().to_string(), count)).collect(),
+                discarded: dropped,
                 waiting: Some(waiting),
                 ..AccountRow::new(AccountPlace::Chain { switch: name.clone(), chain: chain.name.clone() })
             });
