@@ -149,7 +149,10 @@ fn a_user_chains_services() {
     daemon.check(&["account", "service/ids"], 0, &["service ids", "ring to ids-1:0"]);
     daemon.check(&["account", "ids"], 0, &["service ids", "ring to ids-1:0"]);
     daemon.check(&["account", "chain/lan/web"], 0, &["chain lan/web", "service fw", "ring to ids-2:0"]);
-    daemon.check(&["account", "web"], 0, &["chain lan/web", "service fw", "ring to ids-2:0"]);
+    let places = daemon.check(&["account", "web"], 0, &["chain lan/web", "service fw", "ring to ids-2:0"]);
+    for other in ["switch lan", "port lan/source.0", "box source", "service quarantine"] {
+        assert!(!places.contains(other), "{other} in {places}");
+    }
     daemon.check(&["account", "wbe"], 4, &["no box, switch, service, chain or stack wbe"]);
     daemon.check(&["account", "lan"], 0, &["chain lan/web"]);
     let metrics = daemon.metrics();

@@ -250,7 +250,8 @@ pub struct AccountReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccountQuery {
-    /// A stack, a box or a switch, such as `box/fw`, with what is attached to it. Absent: everything.
+    /// A stack, a box, a switch, a service or a chain, such as `box/fw`: a box or a switch with its ports, a service with its
+    /// instances, and a chain with its services, without its switch. Absent: everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Whether to read the elements of the boxes too.

@@ -6,8 +6,8 @@ use crate::fabric::AccountPlaces;
 use crate::limits::CALL_TIMEOUT;
 use crate::store::StoredSwitch;
 use api::{
-    AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
-    ServiceName, StackName, Subject, SwitchName, Time, escape,
+    AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ChainName, ConfigurationName,
+    HandlerPath, ServiceName, StackName, Subject, SwitchName, Time, escape,
 };
 use protocol::fabric::Asked;
 use std::collections::BTreeMap;
@@ -19,14 +19,15 @@ const MAX_ELEMENTS: usize = 10_000;
 impl Supervisor {
     /// The accounts of everything, or of a box, a switch, a service, a chain or a stack.
     pub fn account(&self, query: &AccountQuery) -> Result<AccountReport, OperationError> {
-        let asked = match query.subject.as_deref() {
-            None if self.is_administrator() => AccountPlaces::default(),
-            None => AccountPlaces { owner: self.own_owner(), ..self.own_places() },
+        let (asked, chain) = match query.subject.as_deref() {
+            None if self.is_administrator() => (AccountPlaces::default(), None),
+            None => (AccountPlaces { owner: self.own_owner(), ..self.own_places() }, None),
             Some(name) => self.places(name)?,
         };
         let (time, start) = (Time::now(), Instant::now());
         let mut places = Vec::new();
-        for row in self.0.fabrics.account(&asked)? {
+        let rows = self.0.fabrics.account(&asked)?;
+        for row in rows.into_iter().filter(|row| chain.as_ref().is_none_or(|chain| chain.has(&row.place))) {
             let name = running_box(&row).filter(|_| query.elements).cloned();
             places.push(row);
             if let Some(name) = name {
@@ -37,34 +38,37 @@ impl Supervisor {
         Ok(AccountReport { time, took_ns, places })
     }
 
-    /// What a name stands for: an object such as `box/fw`, or the only box, switch, service, chain or stack of this name.
-    fn places(&self, name: &str) -> Result<AccountPlaces, OperationError> {
+    /// What a name stands for: an object such as `box/fw`, or the only box, switch, service, chain or stack of this name. Of a chain,
+    /// only some of these places are meant.
+    fn places(&self, name: &str) -> Result<(AccountPlaces, Option<ChainPlaces>), OperationError> {
         let subject = match name.parse::<Subject>() {
             Ok(subject) => subject,
             Err(_) => self.only_object(name)?,
         };
         self.require_own(&subject)?;
-        match subject {
+        let places = match subject {
             Subject::Box(name) => {
                 self.0.managed_box(&name)?;
-                Ok(those(vec![name], Vec::new()))
+                those(vec![name], Vec::new())
             }
             Subject::Switch(name) => match self.0.switches().contains_key(&name) {
-                true => Ok(those(Vec::new(), vec![name])),
-                false => Err(OperationError::NoSwitch(name)),
+                true => those(Vec::new(), vec![name]),
+                false => return Err(OperationError::NoSwitch(name)),
             },
-            Subject::Stack(name) => self.places_of_stack(&name),
-            Subject::Service(name) => Ok(those(self.instances_of(&name)?, Vec::new())),
-            // With its switch and its functions.
-            Subject::Chain(switch, name) => {
-                let services = self.show_chain(&switch, &name)?.status.chain.services;
+            Subject::Stack(name) => self.places_of_stack(&name)?,
+            Subject::Service(name) => those(self.instances_of(&name)?, Vec::new()),
+            Subject::Chain(switch, chain) => {
+                let services = self.show_chain(&switch, &chain)?.status.chain.services;
                 let instances = services.iter().map(|service| self.instances_of(service));
-                Ok(those(instances.collect::<Result<Vec<_>, _>>()?.concat(), vec![switch]))
+                let instances = instances.collect::<Result<Vec<_>, _>>()?.concat();
+                let places = those(instances.clone(), vec![switch.clone()]);
+                return Ok((places, Some(ChainPlaces { switch, chain, services, instances })));
             }
             Subject::Daemon | Subject::Port(..) => {
-                Err(OperationError::Invalid(RequestError::NoAccount(subject)))
+                return Err(OperationError::Invalid(RequestError::NoAccount(subject)));
             }
-        }
+        };
+        Ok((places, None))
     }
 
     /// The instances of a service, also those that joined it by themselves.
@@ -152,6 +156,42 @@ impl Supervisor {
     }
 }
 
+/// The places of a chain: its row, and its services with their instances and the ports of these.
+#[derive(Debug)]
+struct ChainPlaces {
+    switch: SwitchName,
+    chain: ChainName,
+    services: Vec<ServiceName>,
+    instances: Vec<BoxName>,
+}
+
+impl ChainPlaces {
+    fn has(&self, place: &AccountPlace) -> bool {
+        match place {
+            AccountPlace::Chain { switch, chain } => (switch, chain) == (&self.switch, &self.chain),
+            AccountPlace::Service { service } => self.services.contains(service),
+            AccountPlace::Port { switch, port } => {
+                let is_of = |instance: &BoxName| {
+                    let number = port.as_str().strip_prefix(instance.as_str());
+                    number.is_some_and(|number| number.starts_with('.'))
+                };
+                *switch == self.switch && self.instances.iter().any(is_of)
+            }
+            AccountPlace::ReceiveRing { name, .. }
+            | AccountPlace::TransmitRing { name, .. }
+            | AccountPlace::Box { name }
+            | AccountPlace::Element { name, .. }
+            | AccountPlace::Ended { name } => self.instances.contains(name),
+            AccountPlace::Pipe { ends, .. } => ends.iter().any(|(name, _)| self.instances.contains(name)),
+            AccountPlace::Switch { .. }
+            | AccountPlace::Link { .. }
+            | AccountPlace::Proxy { .. }
+            | AccountPlace::ProxyPort { .. }
+            | AccountPlace::ProxyLink { .. } => false,
+        }
+    }
+}
+
 fn those(boxes: Vec<BoxName>, switches: Vec<SwitchName>) -> AccountPlaces {
     AccountPlaces { boxes: Some(boxes), switches: Some(switches), owner: None }
 }
@@ -210,6 +250,37 @@ fn parse(name: &BoxName, configuration: &ConfigurationName, text: &str) -> Vec<A
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_has_its_row_its_services_and_their_instances() {
+        let chain = ChainPlaces {
+            switch: "lan".parse().unwrap(),
+            chain: "web".parse().unwrap(),
+            services: vec!["fw".parse().unwrap()],
+            instances: vec!["fw-1".parse().unwrap()],
+        };
+        let place = |value| serde_json::from_value::<AccountPlace>(value).unwrap();
+        let places = [
+            serde_json::json!({ "kind": "chain", "switch": "lan", "chain": "web" }),
+            serde_json::json!({ "kind": "service", "service": "fw" }),
+            serde_json::json!({ "kind": "port", "switch": "lan", "port": "fw-1.0" }),
+            serde_json::json!({ "kind": "receive_ring", "name": "fw-1", "port": 0 }),
+            serde_json::json!({ "kind": "box", "name": "fw-1" }),
+            serde_json::json!({ "kind": "ended", "name": "fw-1" }),
+        ];
+        assert!(places.into_iter().map(place).all(|place| chain.has(&place)));
+        let others = [
+            serde_json::json!({ "kind": "chain", "switch": "lan", "chain": "dns" }),
+            serde_json::json!({ "kind": "chain", "switch": "wan", "chain": "web" }),
+            serde_json::json!({ "kind": "service", "service": "ids" }),
+            serde_json::json!({ "kind": "port", "switch": "lan", "port": "fw-10.0" }),
+            serde_json::json!({ "kind": "port", "switch": "wan", "port": "fw-1.0" }),
+            serde_json::json!({ "kind": "port", "switch": "lan", "port": "uplink" }),
+            serde_json::json!({ "kind": "switch", "switch": "lan" }),
+            serde_json::json!({ "kind": "box", "name": "ids-1" }),
+        ];
+        assert!(others.into_iter().map(place).all(|place| !chain.has(&place)));
+    }
 
     #[test]
     fn lists_of_accounts_are_read() {

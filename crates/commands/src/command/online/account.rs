@@ -32,7 +32,8 @@ use crate::wrap::wrap;
 #[command(after_help = "Example: clickbox account fw --elements")]
 pub(crate) struct Arguments {
     /// Name of a stack, a box, a switch, a service or a chain; if several have it, `stack/NAME`, `box/NAME`, `switch/NAME`,
-    /// `service/NAME` or `chain/SWITCH/NAME`. All places if absent.
+    /// `service/NAME` or `chain/SWITCH/NAME`. A service is shown with its instances, and a chain with its services, without
+    /// its switch and other chains. All places if absent.
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(online::boxes_and_switches))]
     name: Option<String>,
     /// Print a line for each element of the boxes too.
