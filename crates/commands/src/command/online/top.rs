@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Column to sort by.
     #[arg(long, value_enum, default_value_t)]
     sort: Order,
-    /// Show the hops of chains instead: rate, loss and time.
+    /// Show the hops of chains instead: rate, loss and time. Without a terminal, waits up to 3 seconds until they are measured.
     #[arg(long, conflicts_with = "sort")]
     chains: bool,
     /// Print JSON, one object per update and line.

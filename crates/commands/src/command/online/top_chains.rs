@@ -1,6 +1,6 @@
 //! `clickbox top --chains`: a live table of the hops of chains.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{ChainDetail, Time, operation};
 use serde::Serialize;
@@ -14,6 +14,12 @@ use crate::{output, screen};
 
 /// The place in [`HOPS`] of the packets since the start. Those of a second say what happens now.
 const SINCE_START: usize = 5;
+
+/// The daemon measures each second. After this time, what it has not measured is printed without rates.
+const MEASURING: Duration = Duration::from_secs(3);
+
+/// The interval between two questions whether it has.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One update.
 #[derive(Serialize)]
@@ -31,6 +37,9 @@ pub(super) fn run(
     mut left: u64,
 ) -> Result<(), CommandError> {
     let keys = is_live.then(screen::Keys::new);
+    if !is_live {
+        wait_for_rates(client)?;
+    }
     loop {
         let chains = client.ask(&operation::LIST_CHAINS, &[])?;
         left = left.saturating_sub(1);
@@ -56,9 +65,23 @@ pub(super) fn run(
     }
 }
 
+/// Waits until the rates of all chains are measured: a script may ask once, for chains that it has just created.
+fn wait_for_rates(client: &Client) -> Result<(), CommandError> {
+    let end = Instant::now() + MEASURING;
+    let is_measured = |chains: Vec<ChainDetail>| chains.iter().all(|detail| !detail.rates.is_empty());
+    while !is_measured(client.ask(&operation::LIST_CHAINS, &[])?) && Instant::now() < end {
+        std::thread::sleep(QUESTION_INTERVAL);
+    }
+    Ok(())
+}
+
 /// The lines of the table for a terminal of this size.
 fn lines(chains: &[ChainDetail], width: usize, height: usize) -> Vec<String> {
-    let left = |figure: fn(&ChainDetail) -> f64| online::rate(chains.iter().map(figure).sum());
+    let is_measured = chains.iter().any(|detail| !detail.rates.is_empty());
+    let sum = |figure: fn(&ChainDetail) -> f64| match is_measured {
+        true => online::rate(chains.iter().map(figure).sum()),
+        false => "-".into(),
+    };
     let mut rows = Vec::new();
     for detail in chains {
         let chain = &detail.status.chain;
@@ -72,8 +95,8 @@ fn lines(chains: &[ChainDetail], width: usize, height: usize) -> Vec<String> {
     let head = format!(
         "{}; in {}/s, lost {}/s",
         count(chains.len() as u64, "chain"),
-        left(|detail| detail.rates.first().map_or(0.0, |both| both[0].packets)),
-        left(|detail| detail.rates.iter().flatten().map(|rates| rates.lost).sum()),
+        sum(|detail| detail.rates.first().map_or(0.0, |both| both[0].packets)),
+        sum(|detail| detail.rates.iter().flatten().map(|rates| rates.lost).sum()),
     );
     let hops = HOPS.iter().enumerate().filter(|(place, _)| *place != SINCE_START).map(|(_, column)| column);
     let columns: Vec<Column> = [Column::flexible("CHAIN", 10)].iter().chain(hops).copied().collect();
@@ -113,6 +136,9 @@ mod tests {
             .expect("a chain")
         };
         let chains: Vec<ChainDetail> = (0..40).map(chain).collect();
+        let new = ChainDetail { rates: Vec::new(), ..chain(40) };
+        let head = lines(&[new], 79, 23).remove(0);
+        assert_eq!(head, "1 chain; in -/s, lost -/s", "nothing is measured yet");
         let lines = lines(&chains, 79, 23);
         assert_eq!(lines.len(), 23);
         assert!(lines.iter().all(|line| line.chars().count() <= 79), "{lines:#?}");
