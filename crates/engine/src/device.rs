@@ -73,13 +73,14 @@ pub(crate) fn open(
 /// The answer that sends packets where an element says.
 fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
     let destinations = context.destinations.borrow();
-    let find = |name: &str, what: &str| {
-        let number = destinations.iter().position(|known| known == name);
+    let find = |destination: &str, what: &str| {
+        let number = destinations.iter().position(|known| known == destination);
         let number = number.and_then(|number| u16::try_from(number).ok());
         number.filter(|number| *number <= MAX_DESTINATION).ok_or_else(|| {
-            let name = name.split_once(':').map_or(name, |(_, name)| name);
-            IoError::NotFound(format!(
-                "this box may not send to {what} ‘{name}’: its service needs the right (--may-send-to, `may_send_to` in a stack)"
+            let name = destination.split_once(':').map_or(destination, |(_, name)| name);
+            IoError::Denied(format!(
+                "this box may not send to {what} ‘{name}’: create its service with --may-send-to {destination} \
+                 (`may_send_to` in a stack)"
             ))
         })
     };

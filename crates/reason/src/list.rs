@@ -199,8 +199,8 @@ reasons! {
         "No output has tickets.",
         "Give an output a positive number of tickets.";
     NO_ROUTE "no_route":
-        "No route leads to the packet's destination.",
-        "Add a route, or a default route.";
+        "No route leads to the packet's destination, or in a switch, no port.",
+        "Add a route, or a default route; in a switch, the port that its flow or its controller names.";
     OVERFLOW "overflow":
         "A queue was full.",
         "Pull faster, make the queue longer, or shape the traffic before it.";

@@ -56,7 +56,12 @@ impl Steered {
     /// Opens the port.
     fn open(&mut self, cx: &Context) -> Result<(), SetupError> {
         let request = DeviceRequest::Steered { port: self.port.clone(), next: self.next.clone() };
-        self.device = Some(super::open(cx, &self.port, &request)?);
+        let opened = cx.environment().device(&request).map_err(|error| match error {
+            // It is about where packets go, whatever port they leave through.
+            IoError::Denied(text) => SetupError::new(text),
+            error => SetupError::new(format_args!("port {}: {error}", self.port)),
+        });
+        self.device = Some(opened?);
         Ok(())
     }
 

@@ -18,6 +18,8 @@ const MAX_RETRY_DELAY: i64 = 256;
 /// Packets start with their Ethernet header. On a pull input, packets are pulled when there is room. On a push input,
 /// packets without room are dropped as `full`, and sources such as InfiniteSource pause until there is room. Sent
 /// packets leave by output 0 and packets that could not be sent by output 1, if these outputs exist.
+///
+/// A device has one ToDevice in a configuration. Join several paths before it, for example at the input of a Queue.
 /// ```click
 /// // eth0 and eth1 are joined by a cable.
 /// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> to :: ToDevice(eth0, BURST 32);
@@ -136,7 +138,9 @@ impl Element for ToDevice {
             writer.is_some_and(|writer| writer.0 == *name)
         };
         if (0..cx.element()).any(writes) {
-            return Err(SetupError::new(format_args!("duplicate writer for device ‘{name}’")));
+            return Err(SetupError::new(format_args!(
+                "duplicate writer for device ‘{name}’: join the paths before one ToDevice, for example at a Queue"
+            )));
         }
         let request = DeviceRequest::Interface {
             name: name.clone(),
