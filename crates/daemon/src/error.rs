@@ -49,6 +49,8 @@ pub enum OperationError {
     ChainInUse(SwitchName, ChainName, Vec<u64>),
     /// A service or a chain can't be as requested.
     Service(ServiceError),
+    /// A part of a stack can't be as requested: which part, as in a sentence, and why.
+    Part(String, Box<OperationError>),
     /// There is no box, switch, service, chain or stack of this name.
     NoObject(String),
     /// The stack waits to be confirmed or rolled back.
@@ -241,9 +243,44 @@ impl OperationError {
         Self::System(action, cause)
     }
 
+    /// The error of a part of a stack, which the message names. What is not about the part's definition stays as it is.
+    pub(crate) fn of(self, part: &Subject) -> Self {
+        self.of_part(format!("{} {}", part.kind(), part.name()))
+    }
+
+    /// The same, if there is one part.
+    pub(crate) fn of_any(self, part: Option<&Subject>) -> Self {
+        match part {
+            Some(part) => self.of(part),
+            None => self,
+        }
+    }
+
+    /// The error of a part of a stack, which is named as in a sentence.
+    pub(crate) fn of_part(self, part: String) -> Self {
+        let is_about_it = matches!(
+            self,
+            Self::NoBox(_)
+                | Self::NoSwitch(_)
+                | Self::NoPort(..)
+                | Self::NoBoxPort(..)
+                | Self::NoService(_)
+                | Self::NoChain(..)
+                | Self::Invalid(_)
+                | Self::Flow(..)
+                | Self::Service(_)
+                | Self::Port(_)
+        );
+        match is_about_it && !self.to_string().contains(&part) {
+            true => Self::Part(part, Box::new(self)),
+            false => self,
+        }
+    }
+
     /// The error code in the API.
     pub fn code(&self) -> ErrorCode {
         match self {
+            Self::Part(_, error) => error.code(),
             Self::NoBox(_)
             | Self::NoSwitch(_)
             | Self::NoPort(..)
@@ -285,6 +322,7 @@ impl OperationError {
     /// The precise reason and its subject, for errors that a client can act on.
     fn reason(&self) -> Option<(ErrorReason, Subject)> {
         Some(match self {
+            Self::Part(_, error) => return error.reason(),
             Self::NoBox(name) => (ErrorReason::NoBox, name.into()),
             Self::NoSwitch(name) => (ErrorReason::NoSwitch, name.into()),
             Self::NoPort(switch, port) => (ErrorReason::NoPort, (switch, port).into()),
@@ -334,15 +372,20 @@ impl fmt::Display for OperationError {
             Self::HasServices(switch, services) => {
                 let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
                 let noun = if names.len() == 1 { "service" } else { "services" };
-                write!(f, "switch {switch} has the {noun} {}: remove the {noun} first", names.join(", "))
+                write!(
+                    f,
+                    "switch {switch} has the {noun} {}: remove the {noun} first, also before a removal by force",
+                    names.join(", ")
+                )
             }
             Self::DestinationOf(name, services) => {
                 let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
                 let noun = if names.len() == 1 { "service" } else { "services" };
+                let names = names.join(", ");
                 write!(
                     f,
-                    "{noun} {} may send packets to service {name}: remove the {noun} first",
-                    names.join(", ")
+                    "service {name} can't be removed, even by force, while {noun} {names} may send packets to it \
+                     (may_send_to): remove {noun} {names} first"
                 )
             }
             Self::ChainInUse(switch, chain, flows) => {
@@ -355,6 +398,7 @@ impl fmt::Display for OperationError {
                 }
             }
             Self::Service(error) => error.fmt(f),
+            Self::Part(part, error) => write!(f, "{part}: {error}"),
             Self::NoObject(name) => write!(f, "there is no box, switch, service, chain or stack {name}"),
             Self::Flow(error, _) => write!(f, "the condition of the flow can't be used: {error}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
@@ -434,6 +478,7 @@ impl Error for OperationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Part(_, error) => error.source(),
             Self::Invalid(error) => error.source(),
             Self::Port(error) => error.source(),
             Self::Store(error) => error.source(),

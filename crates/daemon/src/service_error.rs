@@ -120,15 +120,18 @@ impl fmt::Display for ServiceError {
             Self::Translation(error) => error.fmt(f),
             Self::NoDestination(switch, Destination::Service(name)) => write!(
                 f,
-                "switch {switch} has no service {name}, which the instances may send packets to: create it first"
+                "switch {switch} has no service {name}, which the instances may send packets to: create it first, or define it in \
+                 the same stack"
             ),
             Self::NoDestination(switch, Destination::Port(name)) => write!(
                 f,
-                "switch {switch} has no port {name}, which the instances may send packets to: add it first"
+                "switch {switch} has no port {name}, which the instances may send packets to: add it first, or define it in \
+                 the same stack"
             ),
             Self::NoDestination(switch, Destination::Chain(name)) => write!(
                 f,
-                "switch {switch} has no chain {name}, which the instances may send packets to: create it first"
+                "switch {switch} has no chain {name}, which the instances may send packets to: create it first, or define it in \
+                 the same stack"
             ),
             Self::ChainLength(0) => f.write_str("a chain needs at least one service"),
             Self::ChainLength(count) => {

@@ -35,13 +35,29 @@ struct Entries {
     boxes: BTreeMap<BoxName, BoxEntry>,
     /// Boxes connected in sequence by pipes. A switch may be at either end or between two boxes.
     #[serde(default)]
-    chains: Vec<Vec<String>>,
+    chains: BoxChains,
     /// Services of steering switches.
     #[serde(default)]
     service: BTreeMap<ServiceName, ServiceEntry>,
     /// Chains of services, by name, or by `SWITCH/NAME`.
     #[serde(default)]
     chain: BTreeMap<String, ChainEntry>,
+}
+
+/// The boxes that are connected in sequence.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected lists of boxes and switches, such as [[\"lan\", \"fw\"]]; a chain of services is [chain.NAME]"
+)]
+enum BoxChains {
+    Lists(Vec<Vec<String>>),
+}
+
+impl Default for BoxChains {
+    fn default() -> Self {
+        Self::Lists(Vec::new())
+    }
 }
 
 #[derive(Deserialize)]
@@ -339,7 +355,8 @@ impl Entries {
         for (key, entry) in self.chain {
             stack.chains.push(entry.definition(&key)?);
         }
-        for (number, chain) in self.chains.iter().enumerate() {
+        let BoxChains::Lists(chains) = &self.chains;
+        for (number, chain) in chains.iter().enumerate() {
             join(&mut stack, &name, number, chain)
                 .map_err(|cause| StackError::Chain { number: number + 1, cause })?;
         }
@@ -644,6 +661,8 @@ mod tests {
             ("[chain.web]\nservices = []\nto = \"wan\"", "chain web needs switch"),
             ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is not a valid name"),
             ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),
+            ("[chains.web]\nservices = []", "a chain of services is [chain.NAME]"),
+            ("chains = [\"a\"]", "expected lists of boxes and switches, such as [[\"lan\", \"fw\"]]"),
             ("chains = [[\"a b\"]]", "chain 1: \"a b\" is not a valid name"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
             ("[switches.x.ports.p]\ndriver = \"null\"\ntransparent = true", "has no \"transparent\""),

@@ -56,7 +56,7 @@ pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
         if !known.insert(flow.with_priority()) {
             return Err(RequestError::DuplicateFlow(name()).into());
         }
-        check_flow(flow)?;
+        check_flow(flow).map_err(|error| error.of_part(format!("switch {}, flow {flow}", switch.name)))?;
     }
     Ok(())
 }

@@ -56,6 +56,7 @@ mod state;
 mod status;
 mod steering;
 mod steering_step;
+mod step_subjects;
 mod streams;
 mod switches;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::thread_fabric::ThreadFabric;
 use api::{
     AddPort, BoxName, CreateBox, CreateChain, CreateService, CreateSwitch, EventKind, ExternalSwitch,
     Install, Limits, PortDriver, PortRequest, Quota, Right, ScaleService, ServiceName, ServiceStatus, Stack,
-    SwitchMode, SwitchName, Time, with_causes,
+    SwitchMode, SwitchName, Time, Translation, with_causes,
 };
 use protocol::fabric::SteeringDefinition;
 use std::sync::Arc;
@@ -159,8 +159,10 @@ fn each_change_gives_the_fabric_the_whole_state() {
     let firewall = "firewall".parse().unwrap();
     assert_eq!(
         refused(bed.remove_unused_service(&ids)),
-        "service ids is used by chain lan/web, service firewall"
+        "service ids can't be removed, even by force, while service firewall may send packets to it (may_send_to): \
+         remove service firewall first"
     );
+    assert_eq!(refused(bed.remove_service(&ids)), refused(bed.remove_unused_service(&ids)));
     let missing = serde_json::from_str(r#"{"output": "chain:wob"}"#).unwrap();
     assert_eq!(refused(bed.add_flow(&lan(), &missing)), "switch lan has no chain wob");
     assert!(
@@ -172,6 +174,7 @@ fn each_change_gives_the_fabric_the_whole_state() {
     assert_eq!(ordered(&bed), [one, "ids: ids-1 ids-2"]);
     // A chain goes with its service by force.
     bed.create_chain(chain("web", &["ids"])).unwrap();
+    assert_eq!(refused(bed.remove_unused_service(&ids)), "service ids is used by chain lan/web");
     bed.remove_service(&ids).unwrap();
     assert_eq!(ordered(&bed), ["ids: ids-1 ids-2; web = ids > wan", ""]);
     assert!(boxes(&bed).is_empty());
@@ -502,7 +505,34 @@ fn a_stack_has_services_and_chains() {
     assert!(failure(stack(&[&ids, &firewall], &[web.clone(), web])).contains("two chains web"));
     let with_box = Stack { boxes: vec![process("ids-2", "drop")], ..stack(&[&ids, &firewall], &[]) };
     assert!(failure(with_box).contains("a box ids-2, which is an instance"));
-    assert!(failure(stack(&[&ids], &[])).contains("no service firewall"));
+    assert_eq!(
+        failure(stack(&[&ids], &[])),
+        "service ids: switch lan has no service firewall, which the instances may send packets to: create it first, or \
+         define it in the same stack"
+    );
+    // Each message names the object.
+    let many = CreateService { replicas: 300, ..firewall.clone() };
+    assert_eq!(
+        failure(stack(&[&ids, &many], &[])),
+        "service firewall: a service has 1 to 128 instances, and not 300"
+    );
+    let range = "203.0.113.1:1024-65535".parse().unwrap();
+    let translation = Translation { ranges: vec![range], slices: 0, mappings: Vec::new() };
+    let slices = CreateService { translation: Some(translation), ..ids.clone() };
+    assert!(failure(stack(&[&slices, &firewall], &[])).starts_with("service ids: the ranges are divided"));
+    assert_eq!(
+        failure(stack(&[&ids, &firewall], &[chain("web", &["ids", "nope"])])),
+        "chain lan/web: there is no service nope"
+    );
+    assert_eq!(
+        failure(stack(&[&ids, &firewall], &[chain("web", &[])])),
+        "chain lan/web: a chain needs at least one service"
+    );
+    let flows = vec![serde_json::from_str(r#"{"match": "prot 5", "output": "normal"}"#).unwrap()];
+    let wan = CreateSwitch { mode: SwitchMode::Steering, flows, ..CreateSwitch::new("wan".parse().unwrap()) };
+    let message = failure(Stack { switches: vec![wan], ..Stack::default() });
+    let start = "switch wan, flow \"prot 5\" to normal, priority 32768: the condition of the flow";
+    assert!(message.starts_with(start), "{message}");
     bed.create_service(service("ids", 1)).unwrap();
     assert!(failure(stack(&[&ids, &firewall], &[])).contains("does not belong to this stack"));
     assert_eq!(boxes(&bed), ["ids-1"]);

@@ -467,7 +467,9 @@ impl Supervisor {
         }
         self.operate(Action::Remove, name, &|| self.claims_of_service(name), |operation| {
             let (switch, _) = self.stored_service(name)?;
-            let users = users_of_service(&self.stored_switch(&switch)?, name);
+            let at = self.stored_switch(&switch)?;
+            refuse_senders(&at, std::slice::from_ref(name))?;
+            let users = chains_of_service(&at, name);
             if !accept(&users) {
                 return Err(OperationError::InUse(name.into(), users));
             }
@@ -489,14 +491,7 @@ impl Supervisor {
             names.iter().map(|name| self.stored_service(name)).collect::<Result<_, _>>()?;
         let switches: BTreeSet<&SwitchName> = all.iter().map(|(switch, _)| switch).collect();
         for switch in switches {
-            let at = self.stored_switch(switch)?;
-            for name in names {
-                let mut senders = senders_to(&at, name);
-                senders.retain(|sender| !names.contains(sender));
-                if !senders.is_empty() {
-                    return Err(OperationError::DestinationOf(name.clone(), senders));
-                }
-            }
+            refuse_senders(&self.stored_switch(switch)?, names)?;
             let mut gone = Vec::new();
             self.change_steering(operation, switch, |steering| {
                 steering.services.retain(|there| !names.contains(&there.definition.name));
@@ -549,12 +544,22 @@ impl Supervisor {
     }
 }
 
-/// The chains that lead through a service, and the other services that may send to it.
-pub(super) fn users_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Subject> {
-    let switch = &at.definition.name;
+/// The chains that lead through a service.
+pub(super) fn chains_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Subject> {
     let chains = at.steering.chains.iter().filter(|chain| chain.definition.services.contains(name));
-    let chains = chains.map(|chain| Subject::from((switch, &chain.definition.name)));
-    chains.chain(senders_to(at, name).iter().map(Subject::from)).collect()
+    chains.map(|chain| Subject::from((&at.definition.name, &chain.definition.name))).collect()
+}
+
+/// Returns an error if services other than these may send to one of these.
+fn refuse_senders(at: &StoredSwitch, names: &[ServiceName]) -> Result<(), OperationError> {
+    for name in names {
+        let mut senders = senders_to(at, name);
+        senders.retain(|sender| !names.contains(sender));
+        if !senders.is_empty() {
+            return Err(OperationError::DestinationOf(name.clone(), senders));
+        }
+    }
+    Ok(())
 }
 
 /// The other services that may send to a service.

@@ -5,7 +5,7 @@ use super::claims::Claim;
 use super::destinations::{check_chains_of, find_ports};
 use super::diff::diff_box;
 use super::operation::Operation;
-use super::services::{completed, users_of_service, without_texts};
+use super::services::{chains_of_service, completed, without_texts};
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
 use super::steering_step::{SteeringPlan, SteeringStep};
@@ -37,6 +37,19 @@ fn switch_of(
     }
 }
 
+/// A service of a stack with everything that follows from its switch.
+fn complete_service(
+    stack: &Stack,
+    switches: &[StoredSwitch],
+    wanted: &CreateService,
+) -> Result<CreateService, OperationError> {
+    let (owner, mode) = switch_of(stack, switches, &wanted.switch)?;
+    if mode != SwitchMode::Steering {
+        return Err(FabricError::NotSteering(wanted.switch.clone()).into());
+    }
+    Ok(completed(wanted.clone(), &owner)?)
+}
+
 /// The services of a stack with everything that follows from their switches.
 fn complete_services(stack: &Stack, switches: &[StoredSwitch]) -> Result<Vec<CreateService>, OperationError> {
     let mut names = BTreeSet::new();
@@ -45,11 +58,8 @@ fn complete_services(stack: &Stack, switches: &[StoredSwitch]) -> Result<Vec<Cre
         if !names.insert(&wanted.name) {
             return Err(ServiceError::DuplicateService(wanted.name.clone()).into());
         }
-        let (owner, mode) = switch_of(stack, switches, &wanted.switch)?;
-        if mode != SwitchMode::Steering {
-            return Err(FabricError::NotSteering(wanted.switch.clone()).into());
-        }
-        let wanted = completed(wanted.clone(), &owner)?;
+        let wanted = complete_service(stack, switches, wanted)
+            .map_err(|error| error.of(&Subject::from(&wanted.name)))?;
         for number in 1..=wanted.replicas {
             let name = CreateService::instance_name(&wanted.name, number);
             if let Some(found) = stack.boxes.iter().find(|there| name.as_ref() == Ok(&there.name)) {
@@ -114,7 +124,8 @@ impl Supervisor {
             let chains = stack.chains.iter().filter(|chain| chain.switch == wanted.switch);
             let chains: BTreeSet<&ChainName> =
                 chains.chain(others.map(|chain| &chain.definition)).map(|chain| &chain.name).collect();
-            check_chains_of(wanted, |name| chains.contains(name))?;
+            check_chains_of(wanted, |name| chains.contains(name))
+                .map_err(|error| OperationError::from(error).of(&Subject::from(&wanted.name)))?;
         }
         let services = services;
         let there: Vec<&StoredService> =
@@ -192,12 +203,14 @@ impl Supervisor {
             |one: &CreateChain, other: &CreateChain| (&one.switch, &one.name) == (&other.switch, &other.name);
         let mut made = Vec::new();
         for (number, wanted) in stack.chains.iter().enumerate() {
-            check_chain(wanted)?;
-            switch_of(stack, switches, &wanted.switch)?;
+            let subject = Subject::from((&wanted.switch, &wanted.name));
+            check_chain(wanted)
+                .map_err(OperationError::from)
+                .and_then(|()| switch_of(stack, switches, &wanted.switch))
+                .map_err(|error| error.of(&subject))?;
             if stack.chains.iter().take(number).any(|other| is_same(other, wanted)) {
                 return Err(ServiceError::DuplicateChain(wanted.name.clone()).into());
             }
-            let subject = Subject::from((&wanted.switch, &wanted.name));
             match chains.iter().find(|found| is_same(&found.definition, wanted)) {
                 Some(found) if !ours(&found.stack) => return Err(OperationError::Foreign(subject)),
                 Some(found) if found.definition == *wanted => {}
@@ -324,13 +337,13 @@ impl Supervisor {
                     for service in services {
                         let (switch, _) = self.stored_service(service)?;
                         let at = self.stored_switch(&switch)?;
-                        let mut users = users_of_service(&at, service);
+                        // Services that may send to it are refused, or removed too.
+                        let mut users = chains_of_service(&at, service);
                         users.retain(|user| match user {
                             Subject::Chain(_, chain) => {
                                 let found = at.steering.chain(chain);
                                 found.is_some_and(|chain| chain.stack.as_ref() != Some(name))
                             }
-                            // Those that may send to it are refused, or removed too.
                             _ => false,
                         });
                         if !users.is_empty() {
@@ -406,7 +419,8 @@ impl Supervisor {
                 if self.find_service(&wanted.name).is_some() {
                     return Err(OperationError::Exists(Subject::from(&wanted.name)));
                 }
-                self.check_destinations(&at, wanted, &names)?;
+                self.check_destinations(&at, wanted, &names)
+                    .map_err(|error| error.of(&Subject::from(&wanted.name)))?;
                 self.0.journal.owners.set(&wanted.name, wanted.instance.owner.clone());
             }
             let stored = |wanted: &&CreateService| StoredService {

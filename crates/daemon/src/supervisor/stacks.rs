@@ -11,10 +11,9 @@ use super::steering_step::SteeringStep;
 use super::switches::{far_end, leads_to};
 use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredFlows, StoredStack, StoredSwitch};
-use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, Drift, EventKind, File, Install,
-    Owner, PortDriver, RecordedWrite, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time,
+    Owner, PortDriver, RecordedWrite, Stack, StackName, StackStatus, Subject, SwitchMode, SwitchName, Time,
     with_causes,
 };
 use protocol::fabric::orders;
@@ -195,7 +194,11 @@ impl Supervisor {
             self.0.journal.owners.set(name, stack.owner.clone());
             has_begun = true;
             let (mut changes, mut writes) = (plan.changes(), ReplacedWrites::default());
-            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step, &mut writes))?;
+            plan.steps.into_iter().try_for_each(|step| {
+                let subject = step.subject();
+                let done = self.step(operation, name, step, &mut writes);
+                done.map_err(|error| error.of_any(subject.as_ref()))
+            })?;
             changes.lost = writes.lost;
             let mut definition = stack.clone();
             let instances = definition.services.iter_mut().map(|service| &mut service.instance);
