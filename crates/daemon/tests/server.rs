@@ -126,13 +126,24 @@ fn malformed_requests_get_errors() {
         ("GET", "/v1/events?since=-1", "", "400", "invalid"),
         ("GET", "/v1/capture?port=nowhere", "", "400", "invalid"),
         ("GET", "/v1/none", "", "404", "not_found"),
-        ("PATCH", "/v1/boxes", "", "404", "not_found"),
+        ("PATCH", "/v1/boxes", "", "405", "invalid"),
         ("PUT", "/v1/switches/lan/addresses/zz", "{}", "400", "invalid"),
     ] {
         let answer = request(method, path, body);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {answer}");
         assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{method} {path}: {answer}");
+        assert!(!answer.contains("eserialize") && !answer.contains("struct "), "{method} {path}: {answer}");
     }
+    let wrong = request("DELETE", "/v1/boxes", "");
+    assert!(wrong.starts_with("HTTP/1.1 405") && wrong.contains("\r\nallow: GET,HEAD,POST\r\n"), "{wrong}");
+    assert!(
+        wrong.contains("/v1/boxes has no operation DELETE: the header Allow lists its methods"),
+        "{wrong}"
+    );
+    let query = request("GET", "/v1/boxes/x/logs?lines=many", "");
+    assert!(query.contains("the query can't be read: lines: expected a whole number"), "{query}");
+    let driver = request("POST", "/v1/switches/lan/ports", r#"{"name": "a", "driver": "null"}"#);
+    assert!(driver.contains("expected an object such as"), "{driver}");
     for bytes in [&b"\0\0\0\0"[..], b"GET", b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n"] {
         daemon.exchange(bytes, true);
     }

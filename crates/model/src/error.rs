@@ -17,7 +17,7 @@ pub enum ErrorCode {
     NotFound,
     /// The name is taken. Status 409.
     Exists,
-    /// The request is malformed or asks for something impossible. Status 400.
+    /// The request is malformed or asks for something impossible. Status 400, or 405 for a method that its path does not have.
     Invalid,
     /// A configuration, a handler's value or a stack was rejected; `details` has the diagnostics. Nothing changed.
     /// Status 422.

@@ -121,7 +121,12 @@ pub struct AddPort {
 
 /// The device, file, switch or box behind a port of a switch: an object such as `{"kind": "tap", "device": "tap0"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "snake_case",
+    deny_unknown_fields,
+    expecting = "an object such as {\"kind\": \"tap\", \"device\": \"tap0\"}"
+)]
 pub enum PortDriver {
     /// A tap device on the host. It is created if it does not exist.
     Tap {

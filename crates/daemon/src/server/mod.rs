@@ -12,6 +12,7 @@ mod listeners;
 mod memory;
 mod metrics;
 mod next_request;
+mod plain_words;
 mod private;
 mod record;
 mod request;

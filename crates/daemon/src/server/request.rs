@@ -1,15 +1,19 @@
 //! Extracts names in the path, the query and the body from a request, each within limits.
 
 use super::memory::RequestMemory;
+use super::plain_words::plain;
 use super::respond::ErrorResponse;
 use crate::limits::{BODY_TIMEOUT, MAX_BODY};
 use api::ErrorCode;
 use axum::body::Body;
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use std::error::Error as _;
 
 /// Maximum bytes of a body that take nothing from the memory that requests share. A buffer takes from it as it grows, so a
 /// client that announces a large body and sends nothing takes nothing from others.
@@ -24,8 +28,30 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathNam
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(names)) => Ok(Self(names)),
-            Err(rejection) => Err(ErrorResponse::new(ErrorCode::Invalid, rejection.body_text())),
+            Err(rejection) => Err(ErrorResponse::new(ErrorCode::Invalid, of_path(rejection))),
         }
+    }
+}
+
+/// What is wrong with a path.
+fn of_path(rejection: PathRejection) -> String {
+    let PathRejection::FailedToDeserializePathParams(error) = rejection else { return rejection.body_text() };
+    match error.into_kind() {
+        ErrorKind::DeserializeError { key, value, message } => {
+            format!("{value:?} in the path can't be a {key}: {}", plain(&message))
+        }
+        ErrorKind::ParseErrorAtKey { key, value, expected_type } => {
+            format!(
+                "{value:?} in the path can't be a {key}: {}",
+                plain(&format!("wrong, expected {expected_type}"))
+            )
+        }
+        ErrorKind::ParseErrorAtIndex { value, expected_type, .. }
+        | ErrorKind::ParseError { value, expected_type } => {
+            format!("{value:?} in the path is {}", plain(&format!("wrong, expected {expected_type}")))
+        }
+        ErrorKind::Message(message) => plain(&message),
+        other => other.to_string(),
     }
 }
 
@@ -38,7 +64,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(query)) => Ok(Self(query)),
-            Err(rejection) => Err(ErrorResponse::new(ErrorCode::Invalid, rejection.body_text())),
+            Err(rejection) => {
+                // Its own message says what failed in Rust.
+                let text = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+                let message = format!("the query can't be read: {}", plain(&text));
+                Err(ErrorResponse::new(ErrorCode::Invalid, message))
+            }
         }
     }
 }
@@ -70,7 +101,8 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
         match serde_json::from_slice(text) {
             Ok(body) => Ok(Self(body)),
             Err(error) => {
-                Err(ErrorResponse::new(ErrorCode::Invalid, format!("the request can't be read: {error}")))
+                let message = format!("the request can't be read: {}", plain(&error.to_string()));
+                Err(ErrorResponse::new(ErrorCode::Invalid, message))
             }
         }
     }

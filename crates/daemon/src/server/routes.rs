@@ -171,12 +171,23 @@ pub(super) fn routes(shared: ServerState) -> Router {
             router = router.route(entry.path(), route.layer(from_fn_with_state(gate, authorize)));
         }
     }
-    router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(shared)
+    router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(shared)
 }
 
 async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorResponse {
     let message = format!("there is no operation {method} {}; GET /v1/openapi.json lists them", uri.path());
     ErrorResponse::new(ErrorCode::NotFound, message)
+}
+
+/// The reply to a method that the path has no operation for. Its header `Allow` has the other methods.
+async fn wrong_method(method: axum::http::Method, uri: axum::http::Uri) -> Response {
+    let message = format!(
+        "{} has no operation {method}: the header Allow lists its methods, and GET /v1/openapi.json all operations",
+        uri.path()
+    );
+    let mut response = ErrorResponse::new(ErrorCode::Invalid, message).into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
 }
 
 async fn host(Extension(supervisor): SupervisorArg) -> JsonResult<HostStatus> {
