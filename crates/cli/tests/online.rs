@@ -127,7 +127,7 @@ fn boxes_are_listed_and_shown() {
         0,
         &["1,234,567", "3 no_route\\u{1b}[2J", "page fault", "nat", "0000  61 62"],
     );
-    server.check(&["show", "nat"], 4, &["There is no such thing."]);
+    server.check(&["show", "nat"], 4, &["there is no box, service, chain or switch nat"]);
 }
 
 #[test]
@@ -299,12 +299,126 @@ fn misspelt_names_get_suggestions() {
         ],
     );
     server.check(&["show", "firewal"], 4, &["none; did you mean firewall?"]);
-    server.check(&["show", "zebra"], 4, &["none; `clickbox ps` lists the boxes"]);
+    server.check(
+        &["show", "zebra"],
+        4,
+        &["there is no box, service, chain or switch zebra; `clickbox ps`, `clickbox service ls`"],
+    );
+    server.check(&["show", "box/zebra"], 4, &["none; `clickbox ps` lists the boxes"]);
     server.check(&["stop", "firewal"], 4, &["none; did you mean firewall?"]);
     server.check(&["switch", "show", "lna"], 4, &["none; did you mean lan?"]);
     server.check(&["down", "wbe"], 4, &["none; did you mean web?"]);
     server.check(&["read", "firewall/conuter.cuont"], 4, &["none; did you mean firewall/counter.count?"]);
     server.check(&["handlers", "firewall", "conuter"], 4, &["did you mean counter?"]);
+}
+
+/// A command for boxes says what it is that has the name.
+#[test]
+fn names_of_other_objects_are_explained() {
+    let missing = |name: &str| {
+        format!(
+            r#"{{"error": {{"code": "not_found", "reason": "no_box", "subject": "box/{name}", "message": "no box"}}}}"#
+        )
+    };
+    let [lan, nat, log, web] = ["lan", "nat", "log-1", "web"].map(missing);
+    let instance = |name: &str| {
+        format!(
+            r#"{{"name": "{name}", "up": true, "draining": false, "flows": 0, "packets": 0, "overruled": 0}}"#
+        )
+    };
+    let service = |name: &str, instances: &str, rest: &str| {
+        format!(
+            r#"{{"name": "{name}", "switch": "slan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0,out=1",
+                "replicas": 1, "instances": [{instances}]{rest}}}"#
+        )
+    };
+    let two = [instance("nat-1"), instance("nat-2")].join(", ");
+    let services = format!(
+        "[{}, {}]",
+        service("nat", &two, ""),
+        service("log", &instance("log-1"), r#", "socket": "/run/log.socket""#)
+    );
+    let traffic = r#"{"received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0}"#;
+    let switches = format!(
+        r#"[{{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 16,
+            "created": "2026-01-31T12:00:00.000Z", "ports": 0, "addresses": 0, "traffic": {traffic},
+            "rates": {{"received_packets": 0, "received_bits": 0, "sent_packets": 0, "sent_bits": 0,
+                      "dropped_packets": 0, "cores": 0}}}}]"#
+    );
+    let stacks =
+        r#"[{"name": "web", "applied": "2026-01-31T12:00:00.000Z", "boxes": ["fw"], "switches": []}]"#;
+    let server = Server::new(
+        "kinds",
+        &[
+            ("GET /v1/boxes/lan", 404, &lan),
+            ("GET /v1/capture?port=lan*", 404, &lan),
+            ("GET /v1/boxes/nat/handlers/c.count", 404, &nat),
+            ("GET /v1/boxes/nat/logs*", 404, &nat),
+            ("GET /v1/boxes/log-1/handlers/c.count", 404, &log),
+            ("GET /v1/capture?port=log-1*", 404, &log),
+            ("POST /v1/boxes/web/stop", 404, &web),
+            ("GET /v1/services", 200, &services),
+            ("GET /v1/switches", 200, &switches),
+            ("GET /v1/chains", 200, "[]"),
+            ("GET /v1/stacks", 200, stacks),
+        ],
+    );
+    server.check(&["show", "lan"], 4, &["no box; lan is a switch: `clickbox switch show lan` shows it"]);
+    server.check(
+        &["capture", "lan", "--json"],
+        4,
+        &["no box; lan is a switch: name its port, as in lan/PORT (`clickbox port ls lan` lists them)"],
+    );
+    let nat = "no box; nat is a service: name one of its instances, as nat-1 (`clickbox service show nat` lists them)";
+    server.check(&["read", "nat/c.count"], 4, &[nat]);
+    server.check(&["logs", "nat"], 4, &[nat]);
+    server.check(
+        &["read", "log-1/c.count"],
+        4,
+        &["no box; log-1 is a function of service log: `clickbox service show log` shows it"],
+    );
+    server.check(
+        &["capture", "log-1", "--json"],
+        4,
+        &["log-1 is a function of service log: its port is captured by `clickbox capture slan/log-1.0`"],
+    );
+    server.check(&["stop", "web"], 4, &["no box; web is a stack: `clickbox ps` lists its boxes"]);
+}
+
+/// What a value may be is in the error for a wrong one, and options that stand for each other are named together.
+#[test]
+fn wrong_and_missing_values_say_what_is_accepted() {
+    let server = Server::new("values", &[]);
+    let flow = |output: &str| ["flow", "add", "lan", "--output", output].map(String::from);
+    let flow = |output: &str, texts: &[&str]| {
+        server.check(&flow(output).each_ref().map(String::as_str), 2, texts);
+    };
+    let forms = "the output of a flow is a port's name, chain:NAME, normal, flood or drop";
+    flow("service:ids", &[forms, "and no service: create a chain of the service, and name that"]);
+    flow("Wan 0", &[forms, "is not a valid name"]);
+    server.check(&["flow", "add", "lan"], 2, &["<--output <OUTPUT>|--chain <CHAIN>>"]);
+    server.check(&["flow", "add", "--help"], 0, &["chain:NAME"]);
+    server.check(
+        &["service", "scale", "fw"],
+        2,
+        &["<N|--auto <MIN-MAX>>", "Usage: clickbox service scale [OPTIONS] <SERVICE> [N]\n"],
+    );
+    server.check(
+        &["chain", "set", "web"],
+        2,
+        &[
+            "<SERVICE|--from <PORT|->|",
+            "--one-way>",
+            "Usage: clickbox chain set [OPTIONS] <CHAIN> [SERVICE]...\n",
+        ],
+    );
+    for wrong in ["two", "0", "300", "1-4"] {
+        server.check(
+            &["service", "scale", "fw", wrong],
+            2,
+            &["expected a number of instances from 1 to 128; a range, such as 1-4, follows --auto"],
+        );
+    }
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn a_user_chains_services() {
     let traffic = &daemon.json(&["show", "chain/web"])["hops"][0]["traffic"];
     let packets = [0, 1].map(|way| traffic[way]["packets"].as_u64());
     assert_eq!(packets, [Some(there), Some(back)], "a hop keeps its counters");
-    daemon.check(&["service", "scale", "fw"], 2, &["<N>"]);
+    daemon.check(&["service", "scale", "fw"], 2, &["<N|--auto <MIN-MAX>>"]);
     daemon.check(&["service", "scale", "fw", "--auto", "3-2"], 2, &["a range of instances is `MIN-MAX`"]);
     daemon.check(&["service", "scale", "fw", "--auto", "2-3"], 0, &["fw has 2 instances"]);
     daemon.check(&["service", "show", "fw"], 0, &["2 (2-3)"]);

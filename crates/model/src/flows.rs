@@ -30,17 +30,48 @@ pub enum FlowOutput {
     Drop,
 }
 
-impl FromStr for FlowOutput {
-    type Err = NameError;
+/// Text that is not the output of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowOutputError {
+    /// It names a service.
+    Service,
+    /// It has another form, or a part of it is not a name.
+    Form(NameError),
+}
 
-    fn from_str(text: &str) -> Result<Self, NameError> {
+impl fmt::Display for FlowOutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forms = "the output of a flow is a port's name, chain:NAME, normal, flood or drop";
+        match self {
+            Self::Service => {
+                write!(f, "{forms}, and no service: create a chain of the service, and name that")
+            }
+            Self::Form(error) => write!(f, "{forms}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FlowOutputError {}
+
+impl From<NameError> for FlowOutputError {
+    fn from(error: NameError) -> Self {
+        Self::Form(error)
+    }
+}
+
+impl FromStr for FlowOutput {
+    type Err = FlowOutputError;
+
+    fn from_str(text: &str) -> Result<Self, FlowOutputError> {
         Ok(match text {
             "normal" => Self::Normal,
             "flood" => Self::Flood,
             "drop" => Self::Drop,
-            name => match name.strip_prefix("chain:") {
-                Some(chain) => Self::Chain(chain.parse()?),
-                None => Self::Port(name.strip_prefix("port:").unwrap_or(name).parse()?),
+            name => match name.split_once(':') {
+                Some(("chain", chain)) => Self::Chain(chain.parse()?),
+                Some(("port", port)) => Self::Port(port.parse()?),
+                Some(("service", _)) => return Err(FlowOutputError::Service),
+                _ => Self::Port(name.parse()?),
             },
         })
     }
@@ -162,7 +193,13 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected.clone()));
             assert_eq!(expected.to_string(), text);
         }
-        assert!("Wan 0".parse::<FlowOutput>().is_err());
+        let refused = |text: &str| text.parse::<FlowOutput>().unwrap_err().to_string();
+        let forms = "the output of a flow is a port's name, chain:NAME, normal, flood or drop";
+        assert!(refused("Wan 0").starts_with(&format!("{forms}: \"Wan 0\" is not a valid name")));
+        assert_eq!(
+            refused("service:ids"),
+            format!("{forms}, and no service: create a chain of the service, and name that")
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use controllers::{
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
-pub use flows::{AddFlow, CONDITION, FlowOutput, FlowStatus};
+pub use flows::{AddFlow, CONDITION, FlowOutput, FlowOutputError, FlowStatus};
 pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect, WriteOrigin};
 pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Isolation, Kvm,

@@ -10,8 +10,8 @@ use api::{ChainName, SwitchName};
 pub(crate) enum ChoiceError {
     /// There is no steering switch.
     NoSteeringSwitch,
-    /// There are several steering switches.
-    SeveralSwitches(Vec<SwitchName>),
+    /// There are several steering switches; how the command is told one of them.
+    SeveralSwitches(Vec<SwitchName>, &'static str),
     /// No switch has a chain of this name.
     NoChain {
         /// The name.
@@ -19,8 +19,8 @@ pub(crate) enum ChoiceError {
         /// A chain with a similar name.
         similar: Option<String>,
     },
-    /// Several switches have a chain of this name.
-    SeveralChains(ChainName, Vec<SwitchName>),
+    /// Several switches have a chain of this name; how the command is told one of them.
+    SeveralChains(ChainName, Vec<SwitchName>, &'static str),
     /// Ports of different switches are named for one chain.
     DifferentSwitches(SwitchName, SwitchName),
 }
@@ -33,11 +33,11 @@ impl fmt::Display for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSteeringSwitch => f.write_str("there is no steering switch"),
-            Self::SeveralSwitches(names) => {
+            Self::SeveralSwitches(names, _) => {
                 write!(f, "there are several steering switches: {}", listed(names))
             }
             Self::NoChain { name, .. } => write!(f, "there is no chain {name}"),
-            Self::SeveralChains(name, switches) => {
+            Self::SeveralChains(name, switches, _) => {
                 write!(f, "several switches have a chain {name}: {}", listed(switches))
             }
             Self::DifferentSwitches(one, other) => {

@@ -39,6 +39,15 @@ pub(crate) enum CommandError {
         /// An existing name that is similar, as the user would type it.
         similar: String,
     },
+    /// There is no box of this name, but something else.
+    OtherKind {
+        /// The daemon's answer.
+        error: ClientError,
+        /// What it is, and what to type for it.
+        advice: String,
+    },
+    /// There is no box, service, chain or switch of this name.
+    NoneNamed(BoxName),
     /// A file that the user named can't be read or created.
     File(FileError),
     /// The result can't be written.
@@ -175,13 +184,15 @@ impl CommandError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Client(ClientError::NoDaemon { .. }) => 3,
-            Self::Client(error) | Self::Misspelt { error, .. } => match error.code() {
-                Some(ErrorCode::Invalid) => 2,
-                Some(ErrorCode::NotFound) => 4,
-                Some(ErrorCode::Refused) => 5,
-                Some(ErrorCode::Exists | ErrorCode::Busy) => 6,
-                _ => 1,
-            },
+            Self::Client(error) | Self::Misspelt { error, .. } | Self::OtherKind { error, .. } => {
+                match error.code() {
+                    Some(ErrorCode::Invalid) => 2,
+                    Some(ErrorCode::NotFound) => 4,
+                    Some(ErrorCode::Refused) => 5,
+                    Some(ErrorCode::Exists | ErrorCode::Busy) => 6,
+                    _ => 1,
+                }
+            }
             Self::File(_)
             | Self::Terminal { .. }
             | Self::SocketVariable(_)
@@ -199,7 +210,7 @@ impl CommandError {
             | Self::StackToExport(_) => 2,
             Self::Function(error) if error.is_usage() => 2,
             Self::Function(FunctionError::Exists(_)) => 6,
-            Self::NoElement { .. } | Self::NoMatch { .. } => 4,
+            Self::NoneNamed(_) | Self::NoElement { .. } | Self::NoMatch { .. } => 4,
             Self::Choice(ChoiceError::NoChain { .. }) => 4,
             Self::Choice(_) => 2,
             Self::Write(_)
@@ -250,7 +261,10 @@ pub(crate) enum FolderPurpose {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Client(error) | Self::Misspelt { error, .. } => error.fmt(f),
+            Self::Client(error) | Self::Misspelt { error, .. } | Self::OtherKind { error, .. } => {
+                error.fmt(f)
+            }
+            Self::NoneNamed(name) => write!(f, "there is no box, service, chain or switch {name}"),
             Self::File(error) | Self::Write(error) => error.fmt(f),
             Self::Transfer { what, .. } => f.write_str(what),
             Self::Terminal { what } => write!(f, "{what}, which a terminal can't show"),
@@ -301,7 +315,9 @@ impl Error for CommandError {
     /// The cause. If the message is the cause's, the cause's own cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Client(error) | Self::Misspelt { error, .. } => error.source(),
+            Self::Client(error) | Self::Misspelt { error, .. } | Self::OtherKind { error, .. } => {
+                error.source()
+            }
             Self::File(error) | Self::Write(error) | Self::Folder { error, .. } => error.source(),
             Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
             Self::SocketVariable(error) => Some(error),
@@ -330,6 +346,7 @@ impl Error for CommandError {
             Self::Bench(error) => error.source(),
             Self::Demo(error) => error.source(),
             Self::Terminal { .. }
+            | Self::NoneNamed(_)
             | Self::Configuration
             | Self::ListenVariable
             | Self::NoDefaultSocket

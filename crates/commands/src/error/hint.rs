@@ -55,6 +55,10 @@ fn hint(error: &CommandError) -> Option<String> {
         CommandError::Misspelt { similar, .. } | CommandError::NoElement { similar: Some(similar), .. } => {
             format!("did you mean {similar}?")
         }
+        CommandError::OtherKind { advice, .. } => advice.clone(),
+        CommandError::NoneNamed(_) => {
+            "`clickbox ps`, `clickbox service ls`, `clickbox chain ls` and `clickbox switch ls` list what there is".into()
+        }
         CommandError::NoElement { name, .. } | CommandError::NoMatch { name, .. } => {
             format!("`clickbox handlers {name}` lists them")
         }
@@ -74,8 +78,8 @@ fn of_choice(error: &ChoiceError) -> Option<String> {
         ChoiceError::NoSteeringSwitch => {
             "create one with `clickbox switch create NAME --mode steering`".into()
         }
-        ChoiceError::SeveralSwitches(_) | ChoiceError::SeveralChains(..) => {
-            "choose one with --switch, or by its name behind `flow ls`".into()
+        ChoiceError::SeveralSwitches(_, how) | ChoiceError::SeveralChains(_, _, how) => {
+            format!("choose one with {how}")
         }
         ChoiceError::DifferentSwitches(..) => {
             "join two switches with a port: `clickbox port add SWITCH PORT --driver pipe --to SWITCH/PORT`"
@@ -165,8 +169,7 @@ fn of_reply(error: &ApiError) -> Option<String> {
         }
         ErrorReason::InUse if subject == "daemon" => "add --force to restart it anyway".into(),
         ErrorReason::InUse if subject.starts_with("service/") => {
-            "change what uses it (`clickbox chain set`), or add --force, which removes these chains too"
-                .into()
+            "change its chains (`clickbox chain set`), or add --force, which removes them too".into()
         }
         ErrorReason::Draining => "`clickbox fabric drain --cancel` ends this".into(),
         ErrorReason::InUse => "add --force to remove it anyway".into(),

@@ -5,6 +5,7 @@ use api::operation::{self, Nothing, Operation};
 use api::{ApiError, ErrorReason, HandlerInfo};
 use serde::Serialize;
 
+use super::other_kind;
 use crate::error::CommandError;
 
 /// A client of one daemon, whose errors suggest the names that may have been meant.
@@ -49,12 +50,24 @@ impl Client {
         body: &I::Value,
     ) -> Result<O::Value, CommandError> {
         self.0.call(operation, path, query, body).map_err(|error| match &error {
-            ClientError::Api(reply) => match self.similar(reply, path) {
-                Some(similar) => CommandError::Misspelt { error, similar },
-                None => CommandError::Client(error),
-            },
+            ClientError::Api(reply) => {
+                if let Some(advice) = self.other_kind(reply, operation.name == operation::CAPTURE.name) {
+                    return CommandError::OtherKind { error, advice };
+                }
+                match self.similar(reply, path) {
+                    Some(similar) => CommandError::Misspelt { error, similar },
+                    None => CommandError::Client(error),
+                }
+            }
             _ => CommandError::Client(error),
         })
+    }
+
+    /// What has the name that an error is about, if it is not that of a box.
+    fn other_kind(&self, error: &ApiError, is_capture: bool) -> Option<String> {
+        error.reason.filter(|reason| *reason == ErrorReason::NoBox)?;
+        let name = error.subject.as_deref()?.strip_prefix("box/")?;
+        other_kind::advice(&self.0, name, is_capture)
     }
 
     /// The existing name nearest to the one that an error is about, as the user would type it.

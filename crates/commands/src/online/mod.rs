@@ -10,6 +10,7 @@ mod drift;
 mod escape;
 mod format;
 mod image_file;
+mod other_kind;
 mod port_options;
 mod replicas;
 mod stack_error;
@@ -38,7 +39,8 @@ pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_export::exported;
 pub(crate) use stack_file::StackFile;
 pub(crate) use steering::{
-    chosen_chain, chosen_switch, none_of, require_switch, same_switch, split_port, steering_switches,
+    SWITCH_OPTION, chosen_chain, chosen_switch, none_of, require_switch, same_switch, split_port,
+    steering_switches,
 };
 pub(crate) use table::{Column, Table, print, print_success};
 pub(crate) use uploads::Uploads;

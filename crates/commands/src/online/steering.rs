@@ -12,11 +12,18 @@ pub(crate) fn steering_switches(client: &Client) -> Result<Vec<SwitchName>, Comm
     Ok(steering.map(|status| status.name).collect())
 }
 
-/// The switch that the user named, or the only steering switch.
-pub(crate) fn chosen_switch(client: &Client, named: Option<&SwitchName>) -> Result<SwitchName, CommandError> {
+/// How most commands are told a switch.
+pub(crate) const SWITCH_OPTION: &str = "--switch";
+
+/// The switch that the user named, or the only steering switch. `how` is how the command is told one.
+pub(crate) fn chosen_switch(
+    client: &Client,
+    named: Option<&SwitchName>,
+    how: &'static str,
+) -> Result<SwitchName, CommandError> {
     match named {
         Some(named) => Ok(named.clone()),
-        None => Ok(only_switch(steering_switches(client)?)?),
+        None => Ok(only_switch(steering_switches(client)?, how)?),
     }
 }
 
@@ -34,30 +41,35 @@ pub(crate) fn none_of(kind: &str, switch: Option<&SwitchName>) -> String {
     }
 }
 
-fn only_switch(mut switches: Vec<SwitchName>) -> Result<SwitchName, ChoiceError> {
+fn only_switch(mut switches: Vec<SwitchName>, how: &'static str) -> Result<SwitchName, ChoiceError> {
     match (switches.pop(), switches.is_empty()) {
         (Some(only), true) => Ok(only),
         (None, _) => Err(ChoiceError::NoSteeringSwitch),
         (Some(last), false) => {
             switches.push(last);
-            Err(ChoiceError::SeveralSwitches(switches))
+            Err(ChoiceError::SeveralSwitches(switches, how))
         }
     }
 }
 
-/// The chain of this name, at a switch if one is named.
+/// The chain of this name, at a switch if one is named. `how` is how the command is told one.
 pub(crate) fn chosen_chain(
     client: &Client,
     switch: Option<&SwitchName>,
     name: &ChainName,
+    how: &'static str,
 ) -> Result<ChainDetail, CommandError> {
     if let Some(switch) = switch {
         return client.ask(&operation::SHOW_CHAIN, &[switch.as_str(), name.as_str()]);
     }
-    Ok(only_chain(client.ask(&operation::LIST_CHAINS, &[])?, name)?)
+    Ok(only_chain(client.ask(&operation::LIST_CHAINS, &[])?, name, how)?)
 }
 
-fn only_chain(chains: Vec<ChainDetail>, name: &ChainName) -> Result<ChainDetail, ChoiceError> {
+fn only_chain(
+    chains: Vec<ChainDetail>,
+    name: &ChainName,
+    how: &'static str,
+) -> Result<ChainDetail, ChoiceError> {
     let (mut found, others): (Vec<_>, Vec<_>) =
         chains.into_iter().partition(|detail| detail.status.chain.name == *name);
     match (found.pop(), found.is_empty()) {
@@ -72,7 +84,7 @@ fn only_chain(chains: Vec<ChainDetail>, name: &ChainName) -> Result<ChainDetail,
         (Some(last), false) => {
             found.push(last);
             let switches = found.into_iter().map(|detail| detail.status.chain.switch).collect();
-            Err(ChoiceError::SeveralChains(name.clone(), switches))
+            Err(ChoiceError::SeveralChains(name.clone(), switches, how))
         }
     }
 }
@@ -117,10 +129,16 @@ mod tests {
 
     #[test]
     fn the_only_steering_switch_needs_no_name() {
-        assert_eq!(only_switch(names(&["lan"])).map(|name| name.to_string()), Ok("lan".into()));
-        assert_eq!(only_switch(Vec::new()), Err(ChoiceError::NoSteeringSwitch));
-        let two = names(&["lan", "wan"]);
-        assert_eq!(only_switch(two.clone()), Err(ChoiceError::SeveralSwitches(two)));
+        let only = |list| only_switch(list, SWITCH_OPTION);
+        assert_eq!(only(names(&["lan"])).map(|name| name.to_string()), Ok("lan".into()));
+        assert_eq!(only(Vec::new()), Err(ChoiceError::NoSteeringSwitch));
+        let message = |how| {
+            let error = only_switch(names(&["lan", "wan"]), how).expect_err("there are two");
+            CommandError::from(error).text()
+        };
+        let several = "there are several steering switches: lan, wan; choose one with";
+        assert_eq!(message(SWITCH_OPTION), format!("{several} --switch"));
+        assert_eq!(message("`clickbox flow ls SWITCH`"), format!("{several} `clickbox flow ls SWITCH`"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use protocol::fabric::{Asked, Phase, SteeringReply, orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How long a scaling waits for the flows of drained instances. The hand-over goes on without it.
+/// How long a scaling waits for the flows of drained instances, and for the end of those without flows. Both go on without it.
 const HANDOVER_WAIT: Duration = Duration::from_secs(2);
 
 /// The interval between two looks at them.
@@ -97,7 +97,12 @@ impl Supervisor {
             let is_busy = |handover: &HandoverStatus| {
                 matches!(handover.phase, HandoverPhase::Waiting | HandoverPhase::Running)
             };
-            if !phases.into_iter().any(is_busy) || Instant::now() >= end {
+            // One without flows is about to be removed.
+            let is_ending = |there: &InstanceStatus| {
+                there.flows == 0 && drained.iter().any(|drained| drained.name == there.name)
+            };
+            let is_over = !phases.into_iter().any(is_busy) && !status.instances.iter().any(is_ending);
+            if is_over || Instant::now() >= end {
                 return Ok(ServiceStatus { drained, ..status });
             }
             std::thread::sleep(HANDOVER_LOOK);

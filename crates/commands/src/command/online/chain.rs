@@ -6,7 +6,7 @@ use api::{
     ChainDetail, ChainName, CreateChain, HopRates, HopStatus, HopTraffic, PortName, RemoveQuery, ServiceName,
     SwitchName, operation,
 };
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::error::CommandError;
@@ -97,6 +97,10 @@ fn optional_port(text: &str) -> Result<OptionalPort, ValueError> {
 }
 
 #[derive(Args)]
+#[command(group(
+    ArgGroup::new("change").required(true).multiple(true).args(["services", "from", "to", "both_ways", "one_way"])
+))]
+#[command(override_usage = "clickbox chain set [OPTIONS] <CHAIN> [SERVICE]...")]
 struct Set {
     /// Name of the chain.
     #[arg(value_name = "CHAIN", add = ArgValueCompleter::new(online::chains))]
@@ -212,7 +216,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         ChainCommand::Set(set) => {
             let client = set.daemon.client()?;
-            let there = online::chosen_chain(&client, set.switch.as_ref(), &set.name)?.status.chain;
+            let there = online::chosen_chain(&client, set.switch.as_ref(), &set.name, online::SWITCH_OPTION)?
+                .status
+                .chain;
             let request = changed(there, set);
             let path = [request.switch.as_str(), request.name.as_str()];
             let detail = client.send(&operation::SET_CHAIN, &path, &request)?;
@@ -222,7 +228,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             let client = remove.daemon.client()?;
             let query = RemoveQuery { force: remove.force };
             for name in &remove.names {
-                let there = online::chosen_chain(&client, remove.switch.as_ref(), name)?.status.chain;
+                let there =
+                    online::chosen_chain(&client, remove.switch.as_ref(), name, online::SWITCH_OPTION)?
+                        .status
+                        .chain;
                 let path = [there.switch.as_str(), there.name.as_str()];
                 client.call(&operation::REMOVE_CHAIN, &path, &query, &())?;
             }
@@ -246,7 +255,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         ChainCommand::Show(named) => {
             let client = named.daemon.client()?;
-            show(&online::chosen_chain(&client, named.switch.as_ref(), &named.name)?, named.json);
+            show(
+                &online::chosen_chain(&client, named.switch.as_ref(), &named.name, online::SWITCH_OPTION)?,
+                named.json,
+            );
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -264,7 +276,7 @@ fn wanted(client: &Client, create: &Create) -> Result<CreateChain, CommandError>
     let switch = online::same_switch([create.switch.clone(), of_start, of_end])?;
     Ok(CreateChain {
         name: create.name.clone(),
-        switch: online::chosen_switch(client, switch.as_ref())?,
+        switch: online::chosen_switch(client, switch.as_ref(), online::SWITCH_OPTION)?,
         services: create.services.clone(),
         from,
         to,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::{
     AddFlow as FlowRequest, CONDITION, ChainName, FlowOutput, FlowStatus, PortName, SwitchName, operation,
 };
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::flow_entries;
@@ -47,6 +47,7 @@ enum FlowCommand {
 }
 
 #[derive(Args)]
+#[command(group(ArgGroup::new("where").required(true).args(["output", "chain"])))]
 struct AddFlow {
     /// Name of the switch.
     #[arg(add = ArgValueCompleter::new(online::switches))]
@@ -57,16 +58,11 @@ struct AddFlow {
     /// Port that the packets come from; without it, any.
     #[arg(long, value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
     in_port: Option<PortName>,
-    /// Where the packets go: the name of a port, `normal` (as a learning switch forwards them), `flood` or `drop`.
-    #[arg(
-        long,
-        value_name = "OUTPUT",
-        required_unless_present = "chain",
-        conflicts_with = "chain",
-        add = ArgValueCompleter::new(online::ports)
-    )]
+    /// Where the packets go: the name of a port (or port:NAME), chain:NAME, `normal` (as a learning switch forwards them),
+    /// `flood` or `drop`.
+    #[arg(long, value_name = "OUTPUT", add = ArgValueCompleter::new(online::ports))]
     output: Option<FlowOutput>,
-    /// Chain of services that the packets take, instead of --output.
+    /// Chain of services that the packets take, as with --output chain:CHAIN.
     #[arg(long, value_name = "CHAIN", add = ArgValueCompleter::new(online::chains))]
     chain: Option<ChainName>,
     /// Priority: of the flows that a packet matches, the one with the highest counts. Default: 32768, or 0 for a flow
@@ -162,7 +158,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
         }
         FlowCommand::Ls(list) => {
             let client = list.daemon.client()?;
-            let switch = online::chosen_switch(&client, list.switch.as_ref())?;
+            let switch = online::chosen_switch(&client, list.switch.as_ref(), "`clickbox flow ls SWITCH`")?;
             if list.controllers {
                 flow_entries::list(&client, &switch, list.json)?;
                 return Ok(ExitCode::SUCCESS);

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use api::{
-    AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, HandoverPhase, HandoverStatus,
-    InstanceStatus, PortRequest, RefusedTuples, RemoveQuery, RemovedInstances, ReplicaRange,
+    AddressRange, BoxName, CreateService, DEFAULT_SLICES, Destination, Faces, HandoverPhase, HandoverStatus,
+    InstanceStatus, MAX_REPLICAS, PortRequest, RefusedTuples, RemoveQuery, RemovedInstances, ReplicaRange,
     ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping, SwitchName, Translation,
     TranslationStatus, operation,
 };
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::box_options::{BoxOptions, port};
@@ -18,6 +18,7 @@ use crate::number_format::{count, grouped};
 use crate::online::{self, Column, ConfigBundle, Connection, Image, Milliseconds, Replicas, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
+use crate::value::ValueError;
 
 /// Manage services, whose instances packets pass in chains.
 #[derive(Args)]
@@ -142,12 +143,14 @@ struct Create {
 }
 
 #[derive(Args)]
+#[command(group(ArgGroup::new("number").required(true).multiple(true).args(["replicas", "auto"])))]
+#[command(override_usage = "clickbox service scale [OPTIONS] <SERVICE> [N]")]
 struct Scale {
     /// Name of the service.
     #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
     name: ServiceName,
     /// Number of instances. With --auto, the number to begin with, or the nearest one that is between MIN and MAX.
-    #[arg(value_name = "N", required_unless_present = "auto")]
+    #[arg(value_name = "N", value_parser = instances)]
     replicas: Option<u16>,
     /// Let the daemon scale the service by its load between these numbers. It begins with N, or with the present number.
     #[arg(long, value_name = "MIN-MAX")]
@@ -160,6 +163,13 @@ struct Scale {
     json: bool,
     #[command(flatten)]
     daemon: Connection,
+}
+
+/// A number of instances.
+fn instances(text: &str) -> Result<u16, ValueError> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_REPLICAS).contains(number));
+    number
+        .ok_or(ValueError::Form("a number of instances from 1 to 128; a range, such as 1-4, follows --auto"))
 }
 
 #[derive(Args)]
@@ -337,7 +347,7 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
     let (replicas, auto) = create.replicas.split();
     let mut request = CreateService {
         name: create.name.clone(),
-        switch: online::chosen_switch(&client, create.switch.as_ref())?,
+        switch: online::chosen_switch(&client, create.switch.as_ref(), online::SWITCH_OPTION)?,
         instance: api::CreateBox { ports: create.attach.clone(), ..create.options.apply(instance) },
         faces: create.faces,
         replicas,
@@ -375,7 +385,7 @@ fn create_for_functions(create: &Create) -> Result<(), CommandError> {
     let (replicas, auto) = create.replicas.split();
     let request = CreateService {
         name: create.name.clone(),
-        switch: online::chosen_switch(&client, create.switch.as_ref())?,
+        switch: online::chosen_switch(&client, create.switch.as_ref(), online::SWITCH_OPTION)?,
         instance: create.options.apply(api::CreateBox::new(name, "")),
         faces: create.faces,
         replicas,
@@ -401,22 +411,27 @@ fn report(status: &ServiceStatus, is_json: bool) {
         let (name, switch) = (&status.name, &status.switch);
         return output::text(&format!("{name} accepts functions for switch {switch} at {socket}\n"));
     }
-    let draining = status.instances.iter().filter(|instance| instance.draining).count();
-    let taken_out = match status.drained.len() {
-        0 if draining > 0 => format!(", and {draining} that drain"),
-        0 => String::new(),
-        1 => "; 1 was taken out".to_string(),
-        several => format!("; {several} were taken out"),
-    };
-    let still = match draining {
-        _ if status.drained.is_empty() => String::new(),
-        0 => String::new(),
-        1 => ", and 1 still drains".to_string(),
-        several => format!(", and {several} still drain"),
-    };
-    let rest = format!("{taken_out}{still}{}", handed_over(status));
+    let rest = format!("{}{}", taken_out(status), handed_over(status));
     let instances = count(status.replicas.into(), "instance");
     output::text(&format!("{} has {instances} at switch {}{rest}\n", status.name, status.switch));
+}
+
+/// What a change took out of a service, and what of it is still there.
+fn taken_out(status: &ServiceStatus) -> String {
+    let draining = || status.instances.iter().filter(|instance| instance.draining);
+    let is_taken = |name: &BoxName| status.drained.iter().any(|drained| drained.name == *name);
+    let still = draining().filter(|instance| is_taken(&instance.name)).count();
+    let end = "until no flows are left, or the time of --drain is over";
+    match (status.drained.len(), still) {
+        (0, _) => match draining().count() {
+            0 => String::new(),
+            count => format!(", and {count} that drain"),
+        },
+        (1, 0) => "; 1 was taken out".into(),
+        (several, 0) => format!("; {several} were taken out"),
+        (1, _) => format!("; 1 was taken out, and still drains {end}"),
+        (several, still) => format!("; {several} were taken out, of which {still} still drain {end}"),
+    }
 }
 
 /// Prints the details of a service.

@@ -12,7 +12,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::{chain, service};
-use crate::error::CommandError;
+use crate::error::{ChoiceError, CommandError};
 use crate::number_format::{bytes, count, grouped};
 use crate::online::{self, Client, Connection};
 use crate::output;
@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     daemon: Connection,
 }
+
+/// How `show` is told the switch of a chain.
+const CHAIN_WITH_SWITCH: &str = "chain/SWITCH/NAME";
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +81,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         Shown::Box(name) => show_box(&client, name.as_str(), arguments)?,
         Shown::Service(name) => show_service(&client, name.as_str(), arguments.json)?,
         Shown::Chain(switch, name) => {
-            chain::show(&online::chosen_chain(&client, switch.as_ref(), name)?, arguments.json);
+            chain::show(
+                &online::chosen_chain(&client, switch.as_ref(), name, CHAIN_WITH_SWITCH)?,
+                arguments.json,
+            );
         }
         Shown::Named(name) => match show_box(&client, name.as_str(), arguments) {
             Err(error) if error.is_not_found() && arguments.configuration.is_none() => {
-                show_other(&client, name.as_str(), arguments.json).ok_or(error)?;
+                show_other(&client, name, arguments.json, error)?;
             }
             done => done?,
         },
@@ -90,13 +96,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows the service or the chain of a name, if there is one.
-fn show_other(client: &Client, name: &str, is_json: bool) -> Option<()> {
-    if show_service(client, name, is_json).is_err() {
-        let chain = online::chosen_chain(client, None, &name.parse().ok()?).ok()?;
-        chain::show(&chain, is_json);
+/// Shows the service or the chain of a name. `error` says that there is no such box.
+fn show_other(
+    client: &Client,
+    name: &BoxName,
+    is_json: bool,
+    error: CommandError,
+) -> Result<(), CommandError> {
+    let (text, none) = (name.as_str(), || CommandError::NoneNamed(name.clone()));
+    if show_service(client, text, is_json).is_ok() {
+        return Ok(());
     }
-    Some(())
+    match online::chosen_chain(client, None, &text.parse().map_err(|_| none())?, CHAIN_WITH_SWITCH) {
+        Ok(chain) => {
+            chain::show(&chain, is_json);
+            Ok(())
+        }
+        Err(several @ CommandError::Choice(ChoiceError::SeveralChains(..))) => Err(several),
+        Err(_) => Err(match error {
+            CommandError::Client(_) => none(),
+            advised => advised,
+        }),
+    }
 }
 
 fn show_service(client: &Client, name: &str, is_json: bool) -> Result<(), CommandError> {

@@ -32,7 +32,7 @@ enum SwitchCommand {
     /// Remove switches with their ports.
     ///
     /// A switch to which boxes or other switches are attached is removed only by force. Boxes then keep running, and are
-    /// attached again when a switch of this name is created.
+    /// attached again when a switch of this name is created. A switch with services is removed only after them, even by force.
     #[command(
         visible_alias = "remove",
         after_help = "Examples: clickbox switch rm lan\n          clickbox switch rm --force lan"
