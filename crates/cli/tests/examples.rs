@@ -105,7 +105,9 @@ fn gateway(lan: &str, lan_out: &str, wan: &str, wan_out: &str, parameters: &[&st
     command
         .args(["run", "--json", "--device", &devices[0], "--device", &devices[1], &example])
         .args(parameters);
-    handlers.iter().for_each(|handler| drop(command.args(["--handler", handler])));
+    for handler in &handlers {
+        command.args(["--handler", handler]);
+    }
     let output = command.output().expect("the program starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
