@@ -20,7 +20,6 @@ mod ipinputcombo;
 mod ipmirror;
 mod ipoutputcombo;
 mod ipreassembler;
-mod ipsecencap;
 mod markip6header;
 mod markipce;
 mod markipheader;
@@ -55,7 +54,6 @@ pub use ipinputcombo::IPInputCombo;
 pub use ipmirror::IPMirror;
 pub use ipoutputcombo::IPOutputCombo;
 pub use ipreassembler::IPReassembler;
-pub use ipsecencap::IPsecEncap;
 pub use markip6header::MarkIP6Header;
 pub use markipce::MarkIPCE;
 pub use markipheader::MarkIPHeader;
@@ -87,7 +85,6 @@ element::classes![
     IPGWOptions,
     SetIPChecksum,
     IPEncap,
-    IPsecEncap,
     SetIPAddress,
     StoreIPAddress,
     SetRandIPAddress,

@@ -78,7 +78,6 @@ const RESERVED: &[&str] = &[
     "incremental",
     "inline",
     "int",
-    "ipsec-elements",
     "let",
     "libm",
     "long",
