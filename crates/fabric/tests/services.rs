@@ -350,7 +350,7 @@ fn a_service_keeps_the_counts_of_removed_instances() {
     let more = after.2["denied"];
     assert_eq!((after.0, after.1), (2 * 4000 - more, 2 * (4000 - more)));
     assert_eq!(now, [2 * 4000 - more, 0, 0]);
-    // Another service of the same name begins anew.
+    // Another service of the same name starts at zero.
     bed.steer(Vec::new(), Vec::new()).unwrap();
     bed.steer(vec![service("fw", "in=0,out=1", &names[..2], &[])], vec![chain(&["fw"])]).unwrap();
     assert_eq!(totals(&bed), [0; 3]);

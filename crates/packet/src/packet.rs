@@ -243,7 +243,7 @@ impl Packet {
         }
     }
 
-    /// Moves the packet into a buffer of its own if another packet holds the same bytes.
+    /// Copies the bytes if another packet holds them too.
     #[cold]
     #[inline(never)]
     fn leave_others(&mut self) {

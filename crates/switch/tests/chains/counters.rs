@@ -47,7 +47,7 @@ fn hops_books_and_services_agree_on_what_was_lost() {
 }
 
 /// The hops of a chain keep their counters as what left does, wherever their services are in the next version; a service that comes
-/// again finds its own. A chain or a service that is removed and made again begins anew.
+/// again finds its own. A chain or a service that is removed and made again starts at zero.
 #[test]
 fn hops_keep_their_counters_when_the_chain_is_changed() {
     let mut bed = TestBed::new(&[1, 1, 1], vec![chain(&[0, 1])]);

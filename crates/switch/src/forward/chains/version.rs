@@ -239,7 +239,7 @@ impl Versions {
         }
     }
 
-    /// Forgets what a chain counted that is removed: the next one of its number begins anew. Packets that wait stay in the books.
+    /// Forgets what a chain counted that is removed: the next one of its number starts at zero. Packets that wait stay in the books.
     pub(super) fn clear_chain(&mut self, chain: u16) {
         let versions = self.places.iter_mut().filter_map(|(_, version)| version.as_mut());
         for version in versions.filter(|version| version.chain == Some(chain)) {
