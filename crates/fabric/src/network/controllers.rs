@@ -598,7 +598,7 @@ fn stats_of_chain(
         let (chain, chains) = (chain as u16, steering.chains());
         let (Some(books), Some(counters)) = (chains.books(chain), chains.counters(chain)) else { continue };
         stats.tx_packets += books.entered;
-        stats.tx_dropped += books.no_instance + books.congested + books.overflowed;
+        stats.tx_dropped += books.no_instance + books.full + books.congested + books.overflowed;
         stats.rx_dropped += books.dropped;
         for left in counters.left {
             stats.rx_packets += left.packets;
