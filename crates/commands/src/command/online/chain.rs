@@ -459,11 +459,12 @@ mod tests {
         }
         let set = |words: &[&str]| {
             let words = ["set", "web"].iter().chain(words);
-            let line = Line::try_parse_from(words).expect("a command");
-            sentence(&changed(detail().status.chain, &line.set))
+            let line = Line::try_parse_from(words).map_err(|error| error.kind())?;
+            Ok(sentence(&changed(detail().status.chain, &line.set)))
         };
-        assert_eq!(set(&[]), "web at switch lan: uplink <-> fw <-> ids <-> wan0");
-        assert_eq!(set(&["nat", "--to", "wan1"]), "web at switch lan: uplink <-> nat <-> wan1");
-        assert_eq!(set(&["--from", "-", "--one-way"]), "web at switch lan: flows -> fw -> ids -> wan0");
+        let chain = |words: &[&str]| set(words).expect("a command");
+        assert_eq!(chain(&["nat", "--to", "wan1"]), "web at switch lan: uplink <-> nat <-> wan1");
+        assert_eq!(chain(&["--from", "-", "--one-way"]), "web at switch lan: flows -> fw -> ids -> wan0");
+        assert_eq!(set(&[]), Err(clap::error::ErrorKind::MissingRequiredArgument), "nothing to change");
     }
 }
