@@ -374,7 +374,7 @@ impl fmt::Display for OperationError {
                 let noun = if names.len() == 1 { "service" } else { "services" };
                 write!(
                     f,
-                    "switch {switch} has the {noun} {}: remove the {noun} first, also before a removal by force",
+                    "switch {switch} has the {noun} {}: remove the {noun} first",
                     names.join(", ")
                 )
             }
