@@ -372,11 +372,7 @@ impl fmt::Display for OperationError {
             Self::HasServices(switch, services) => {
                 let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
                 let noun = if names.len() == 1 { "service" } else { "services" };
-                write!(
-                    f,
-                    "switch {switch} has the {noun} {}: remove the {noun} first",
-                    names.join(", ")
-                )
+                write!(f, "switch {switch} has the {noun} {}: remove the {noun} first", names.join(", "))
             }
             Self::DestinationOf(name, services) => {
                 let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
