@@ -8,7 +8,7 @@ use flow::{Key as _, Seed};
 use crate::exact::{Care, ExactTable, Hash, Slot, is_equal};
 use crate::layout::{NARROW_WORDS, WORDS};
 use crate::pipeline::nanoseconds;
-use crate::{Arrival, PathId, Pipeline};
+use crate::{Arrival, Key, PathId, Pipeline};
 
 /// Packets that are looked up together, so that their cache misses overlap.
 pub const BATCH: usize = 32;
@@ -52,7 +52,7 @@ impl CacheCapacity {
     /// The most memory that a cache takes, in bytes.
     #[must_use]
     pub fn max_bytes(self) -> usize {
-        ExactTable::<NARROW_WORDS>::max_bytes(self.ip4)
+        ExactTable::<NARROW_WORDS, 1>::max_bytes(self.ip4)
             .saturating_add(ExactTable::<WORDS>::max_bytes(self.other))
     }
 }
@@ -97,11 +97,14 @@ pub struct CacheCounters {
 /// second; and to store a mask of consulted bits per key (megaflows, as in Open vSwitch), whose invalidation needs either
 /// of the two.
 pub struct FlowCache {
-    /// Keys of IPv4 packets without tunnel and metadata.
-    narrow: ExactTable<NARROW_WORDS>,
+    /// Keys of IPv4 packets without tunnel and metadata. With a note, a slot fills its cache line.
+    narrow: ExactTable<NARROW_WORDS, 1>,
     wide: ExactTable<WORDS>,
     counters: CacheCounters,
     paths: [PathId; BATCH],
+    /// What was noted of the keys that were looked up last, and where their slots are.
+    notes: [u64; BATCH],
+    handles: [u32; BATCH],
 }
 
 impl FlowCache {
@@ -115,6 +118,8 @@ impl FlowCache {
             wide: ExactTable::new(capacity.other, 2u64.hash(seed)),
             counters: CacheCounters::default(),
             paths: [PathId { slot: NONE, generation: 0 }; BATCH],
+            notes: [0; BATCH],
+            handles: [NONE; BATCH],
         }
     }
 
@@ -134,13 +139,36 @@ impl FlowCache {
             narrow_count += usize::from(is_narrow);
             wide_count += usize::from(!is_narrow);
         }
-        let Self { narrow: narrow_table, wide: wide_table, counters, paths } = self;
-        let mut batch = Batch { pipeline, packets, counters, paths, now: nanoseconds(now) };
+        let Self { narrow: narrow_table, wide: wide_table, counters, paths, notes, handles } = self;
+        let now = nanoseconds(now);
+        let mut batch = Batch { pipeline, packets, counters, paths, notes, handles, now };
         batch.look_up(narrow_table, &narrow[..narrow_count]);
         if wide_count != 0 {
             batch.look_up(wide_table, &wide[..wide_count]);
         }
         &self.paths[..packets.len()]
+    }
+
+    /// The paths of the packets that were looked up last, in their order, as far as there are so many.
+    #[must_use]
+    pub fn paths(&self, count: usize) -> &[PathId] {
+        self.paths.get(..count).unwrap_or_default()
+    }
+
+    /// What was [noted](Self::set_note) of the keys of the packets that were looked up last, in their order; 0: nothing.
+    #[must_use]
+    pub fn notes(&self) -> &[u64; BATCH] {
+        &self.notes
+    }
+
+    /// Notes a word of the key of a packet that was looked up last. It is read with the key, in the same cache line, as long as the
+    /// key is cached. Nothing is noted of a key that was not cached before, nor of one for which a note would take another line.
+    pub fn set_note(&mut self, lane: usize, key: &Key, note: u64) {
+        let handle = self.handles.get(lane).copied().unwrap_or(NONE);
+        // Another key of the batch may have taken its slot.
+        if let Some(slot) = self.narrow.slot_mut(handle).filter(|slot| slot.key == *key.first_words()) {
+            slot.notes = [note];
+        }
     }
 
     /// The memory of the keys: large, and read at random places.
@@ -199,11 +227,14 @@ impl FlowCache {
 }
 
 /// Whether a key may be removed.
-fn is_old<const N: usize>(pipeline: &Pipeline, seconds: u32) -> impl Fn(&Slot<N>) -> bool {
+fn is_old<const N: usize, const NOTES: usize>(
+    pipeline: &Pipeline,
+    seconds: u32,
+) -> impl Fn(&Slot<N, NOTES>) -> bool {
     move |slot| !pipeline.is_alive(slot.path) || seconds.saturating_sub(slot.used) > MAX_IDLE
 }
 
-impl<const N: usize> ExactTable<N> {
+impl<const N: usize, const NOTES: usize> ExactTable<N, NOTES> {
     /// As [`FlowCache::tidy`].
     fn tidy(&mut self, pipeline: &Pipeline, seconds: u32) -> Option<Care> {
         if self.care()? == Care::Later {
@@ -220,8 +251,29 @@ struct Batch<'a> {
     packets: &'a [Arrival],
     counters: &'a mut CacheCounters,
     paths: &'a mut [PathId; BATCH],
+    notes: &'a mut [u64; BATCH],
+    handles: &'a mut [u32; BATCH],
     /// Nanoseconds.
     now: u64,
+}
+
+/// What is known of a packet's key.
+#[derive(Clone, Copy)]
+struct Found {
+    path: PathId,
+    note: u64,
+    /// The handle of its slot, if it takes a note.
+    handle: u32,
+}
+
+impl Found {
+    #[inline(always)]
+    fn new<const N: usize, const NOTES: usize>(slot: &Slot<N, NOTES>, handle: u32) -> Self {
+        match slot.notes.first() {
+            Some(note) => Self { path: slot.path, note: *note, handle },
+            None => Self { path: slot.path, note: 0, handle: NONE },
+        }
+    }
 }
 
 /// Consecutive packets of one path.
@@ -235,7 +287,11 @@ struct Run {
 impl Batch<'_> {
     /// Finds the paths of the packets in `lanes`, whose keys belong in `table`.
     #[inline(always)]
-    fn look_up<const N: usize>(&mut self, table: &mut ExactTable<N>, lanes: &[u8]) {
+    fn look_up<const N: usize, const NOTES: usize>(
+        &mut self,
+        table: &mut ExactTable<N, NOTES>,
+        lanes: &[u8],
+    ) {
         let packets = self.packets;
         let lanes =
             || lanes.iter().filter_map(|lane| Some((usize::from(*lane), packets.get(usize::from(*lane))?)));
@@ -262,7 +318,7 @@ impl Batch<'_> {
                 packet::prefetch(hot);
             }
             let key = packet.key.first_words::<N>();
-            let path = match table.slot_mut(*candidate) {
+            let Found { path, note, handle } = match table.slot_mut(*candidate) {
                 Some(slot)
                     if is_equal(&slot.key, key)
                         && slot.stamp == stamp
@@ -272,7 +328,7 @@ impl Batch<'_> {
                         slot.used = seconds;
                     }
                     hits += 1;
-                    slot.path
+                    Found::new(slot, *candidate)
                 }
                 _ => self.find(table, *hash, packet, seconds),
             };
@@ -282,8 +338,10 @@ impl Batch<'_> {
             }
             run.packets += 1;
             run.bytes += u64::from(packet.length);
-            if let Some(place) = self.paths.get_mut(lane) {
-                *place = path;
+            let found =
+                self.paths.get_mut(lane).zip(self.notes.get_mut(lane)).zip(self.handles.get_mut(lane));
+            if let Some(((paths, notes), handles)) = found {
+                (*paths, *notes, *handles) = (path, note, handle);
             }
         }
         self.count(run);
@@ -299,21 +357,22 @@ impl Batch<'_> {
     /// The path of a packet that is not where it was expected, or whose decision must be confirmed.
     #[cold]
     #[inline(never)]
-    fn find<const N: usize>(
+    fn find<const N: usize, const NOTES: usize>(
         &mut self,
-        table: &mut ExactTable<N>,
+        table: &mut ExactTable<N, NOTES>,
         hash: Hash,
         packet: &Arrival,
         seconds: u32,
-    ) -> PathId {
+    ) -> Found {
         let key = packet.key.first_words::<N>();
         let stamp = self.pipeline.stamp();
-        let Some(slot) = table.find(hash, key).and_then(|handle| table.slot_mut(handle)) else {
+        let handle = table.find(hash, key).unwrap_or(NONE);
+        let Some(slot) = table.slot_mut(handle) else {
             self.counters.misses += 1;
             let path = self.pipeline.look_up_from(&packet.key, None);
-            table.insert(hash, Slot { key: *key, path, stamp, used: seconds });
+            table.insert(hash, Slot { key: *key, notes: [0; NOTES], path, stamp, used: seconds });
             table.sweep(SWEEP, is_old(self.pipeline, seconds));
-            return path;
+            return Found { path, note: 0, handle: NONE };
         };
         slot.used = seconds;
         if !self.pipeline.is_alive(slot.path) {
@@ -328,6 +387,6 @@ impl Batch<'_> {
             slot.path = self.pipeline.look_up_from(&packet.key, None);
         }
         slot.stamp = stamp;
-        slot.path
+        Found::new(slot, handle)
     }
 }

@@ -36,11 +36,13 @@ pub(crate) enum Care {
     Later,
 }
 
-/// A key and its decision.
+/// A key, its decision, and words that the owner of the cache notes of it.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(crate) struct Slot<const N: usize> {
+pub(crate) struct Slot<const N: usize, const NOTES: usize = 0> {
     pub(crate) key: [u64; N],
+    /// Zero if nothing is noted.
+    pub(crate) notes: [u64; NOTES],
     pub(crate) path: PathId,
     /// The latest addition of an entry after which the decision was found right.
     pub(crate) stamp: u32,
@@ -77,9 +79,9 @@ impl Hash {
 }
 
 /// A table of at most `capacity` keys.
-pub(crate) struct ExactTable<const N: usize> {
+pub(crate) struct ExactTable<const N: usize, const NOTES: usize = 0> {
     index: HandleIndex,
-    slots: Vec<Slot<N>>,
+    slots: Vec<Slot<N, NOTES>>,
     /// The first free slot. Free slots are a list: `stamp` is the handle of the next one, and `used` that of the one before.
     free: u32,
     /// The number of keys.
@@ -98,10 +100,10 @@ pub(crate) struct ExactTable<const N: usize> {
     pub(crate) evicted: u64,
 }
 
-impl<const N: usize> ExactTable<N> {
+impl<const N: usize, const NOTES: usize> ExactTable<N, NOTES> {
     /// The most memory that a table takes, in bytes.
     pub(crate) fn max_bytes(capacity: usize) -> usize {
-        let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N>>());
+        let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N, NOTES>>());
         slots.saturating_add(HandleIndex::max_bytes(capacity))
     }
 
@@ -149,7 +151,7 @@ impl<const N: usize> ExactTable<N> {
         let handle = self.index.candidate(hash.tag())?;
         let slot = self.slots.get(handle as usize)?;
         packet::prefetch(slot);
-        if size_of::<Slot<N>>() > 64
+        if size_of::<Slot<N, NOTES>>() > 64
             && let Some(last) = slot.key.last()
         {
             packet::prefetch(last);
@@ -158,12 +160,12 @@ impl<const N: usize> ExactTable<N> {
     }
 
     #[inline(always)]
-    pub(crate) fn slot(&self, handle: u32) -> Option<&Slot<N>> {
+    pub(crate) fn slot(&self, handle: u32) -> Option<&Slot<N, NOTES>> {
         self.slots.get(handle as usize)
     }
 
     #[inline(always)]
-    pub(crate) fn slot_mut(&mut self, handle: u32) -> Option<&mut Slot<N>> {
+    pub(crate) fn slot_mut(&mut self, handle: u32) -> Option<&mut Slot<N, NOTES>> {
         self.slots.get_mut(handle as usize)
     }
 
@@ -174,7 +176,7 @@ impl<const N: usize> ExactTable<N> {
     }
 
     /// Adds a key that is not in the table. Displaces another one if the table or both buckets are full.
-    pub(crate) fn insert(&mut self, hash: Hash, slot: Slot<N>) {
+    pub(crate) fn insert(&mut self, hash: Hash, slot: Slot<N, NOTES>) {
         if self.len() >= self.capacity {
             self.displace_oldest();
         }
@@ -213,7 +215,7 @@ impl<const N: usize> ExactTable<N> {
     }
 
     /// Visits `count` slots in turn, and removes those for which `is_old` holds.
-    pub(crate) fn sweep(&mut self, count: usize, is_old: impl Fn(&Slot<N>) -> bool) -> usize {
+    pub(crate) fn sweep(&mut self, count: usize, is_old: impl Fn(&Slot<N, NOTES>) -> bool) -> usize {
         let mut removed = 0;
         for _ in 0..count.min(self.slots.len()) {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
@@ -279,7 +281,7 @@ impl<const N: usize> ExactTable<N> {
         let shrinks = self.wanted.is_some() || self.is_sparse() || self.index.is_sparse(self.keys);
         let areas = [
             (self.index.start(), BUCKET * size_of::<u32>(), self.index.used()),
-            (self.slots.as_ptr().cast::<u8>(), size_of::<Slot<N>>(), self.slots.len()),
+            (self.slots.as_ptr().cast::<u8>(), size_of::<Slot<N, NOTES>>(), self.slots.len()),
         ];
         let mut take = |at: usize| {
             let (start, size, used): (*const u8, usize, usize) = areas[at];
@@ -297,7 +299,7 @@ impl<const N: usize> ExactTable<N> {
     }
 
     /// Cuts the last slot off, or looks for a place for its key among those that remain. Returns false if there is none.
-    fn cut_off(&mut self, slot: &Slot<N>, wanted: usize) -> bool {
+    fn cut_off(&mut self, slot: &Slot<N, NOTES>, wanted: usize) -> bool {
         let last = (self.slots.len() - 1) as u32;
         if slot.path.slot == FREE {
             self.unlink(last);
@@ -362,7 +364,8 @@ mod tests {
     use crate::handle_index::{LOAD, MIN_BUCKETS, SPLITS, buckets};
 
     fn slot(number: u64) -> Slot<5> {
-        Slot { key: [number; 5], path: PathId { slot: number as u32, generation: 0 }, stamp: 0, used: 0 }
+        let path = PathId { slot: number as u32, generation: 0 };
+        Slot { key: [number; 5], notes: [], path, stamp: 0, used: 0 }
     }
 
     /// The paths of these keys, and of those in between that were never added or are gone.

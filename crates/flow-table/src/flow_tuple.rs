@@ -149,10 +149,14 @@ impl Key {
     #[must_use]
     #[inline]
     pub fn flow_tuple(&self, frame: &[u8], seed: u64) -> FlowTuple {
-        match (self.eth_type(), self.protocol()) {
-            (0x0800, protocol::ICMP) | (0x86dd, protocol::ICMP6) => self.icmp_tuple(frame, seed),
-            _ => self.plain_tuple(seed),
-        }
+        if self.tells_flow() { self.plain_tuple(seed) } else { self.icmp_tuple(frame, seed) }
+    }
+
+    /// Whether all packets with these match fields belong to one flow. Which one an ICMP message belongs to depends on its body.
+    #[must_use]
+    #[inline]
+    pub fn tells_flow(&self) -> bool {
+        !matches!((self.eth_type(), self.protocol()), (0x0800, protocol::ICMP) | (0x86dd, protocol::ICMP6))
     }
 
     #[inline]
@@ -172,10 +176,7 @@ impl Key {
     #[must_use]
     #[inline]
     pub fn flow_words(&self, frame: &[u8]) -> FlowWords {
-        match (self.eth_type(), self.protocol()) {
-            (0x0800, protocol::ICMP) | (0x86dd, protocol::ICMP6) => self.icmp_words(frame),
-            _ => self.plain_words(),
-        }
+        if self.tells_flow() { self.plain_words() } else { self.icmp_words(frame) }
     }
 
     #[inline]
