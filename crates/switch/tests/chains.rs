@@ -56,7 +56,12 @@ struct TestBed {
 impl TestBed {
     /// A switch with the ports of `services`, each with its number of instances, all connected.
     fn new(services: &[u8], chains: Vec<ChainPlan>) -> Self {
-        let settings = SteeringSettings { seed: [3, 4], chained_flows: 4096, ..SteeringSettings::default() };
+        Self::with_room(4096, services, chains)
+    }
+
+    /// As above, with room for the records of so many flows.
+    fn with_room(flows: usize, services: &[u8], chains: Vec<ChainPlan>) -> Self {
+        let settings = SteeringSettings { seed: [3, 4], chained_flows: flows, ..SteeringSettings::default() };
         let mut bed =
             Self { steering: Steering::new(settings), plan: ChainsPlan::default(), now: 1_000_000_000 };
         for port in [UPLINK, WAN, MIRROR] {

@@ -1,11 +1,11 @@
 //! Where a steering switch sends the frames of a batch.
 //!
 //! Frames are decided in passes, so that what the processor has to wait for comes for all of them together: the match fields of each
-//! are read, and the record of its flow is prefetched, if it enters the same chain as the one before; then all are looked up in the
-//! flow cache; then those that enter chains do so. A pass notes little of a frame. It writes nothing in parts that the next
+//! are read; then all are looked up in the flow cache, which also says where the records of most flows are, so that these are
+//! prefetched; then those that enter chains do so. A pass notes little of a frame. It writes nothing in parts that the next
 //! instructions read as a whole, because a processor waits some nanoseconds for that.
 
-use super::chains::{Chains, EntryWay, Role, Step};
+use super::chains::{Chains, EntryWay, KnownFlow, Role, Step};
 use super::contract::{Decision, FrameHead, MAX_HEADS};
 use super::controllers::{Pending, PendingOperations};
 use super::ingress::number;
@@ -114,8 +114,7 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { bridge, fragments, chains, arrivals, places, lookups, recent, hashes, flow_seed, .. } =
-            self;
+        let Self { bridge, fragments, arrivals, places, lookups, .. } = self;
         lookups.fill(0);
         let time = Duration::from_nanos(now);
         // The sender of the frame before, and whether it may send.
@@ -135,24 +134,15 @@ impl Steering {
                 *decision = refused;
                 continue;
             }
-            let (Some(arrival), Some(place), Some(hash)) =
-                (arrivals.get_mut(count), places.get_mut(count), hashes.get_mut(count))
-            else {
+            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
                 break;
             };
             if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
-            if let Some(chain) = *recent {
-                *hash = arrival.key.flow_tuple(frame.head, *flow_seed).hash;
-                chains.prefetch_index(chain, *hash);
-            }
             arrival.length = frame.length as u32;
             *place = at;
             count += 1;
-        }
-        if let Some(chain) = *recent {
-            hashes.iter().take(count).for_each(|hash| chains.prefetch_record(chain, *hash));
         }
         count
     }
@@ -186,18 +176,20 @@ impl Steering {
             controllers,
             pending,
             chains,
-            recent,
             hashes,
             flow_seed,
             ..
         } = self;
-        let guess = if role.is_none() { recent.take() } else { None };
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
         // A path that only leads into something, as that of the next frame mostly does too.
         let (mut before, mut into) = (None, EntryTarget::Home);
-        let paths = cache.look_up(pipeline, arrivals, time);
+        cache.look_up(pipeline, arrivals, time);
+        // Most frames enter a chain.
+        let notes = cache.notes().iter().take(count);
+        notes.filter(|note| **note != 0).for_each(|note| chains.prefetch_noted(*note));
+        let paths = cache.paths(count);
         let known = arrivals.iter().zip(&*places).zip(&*lookups);
         for ((lane, id), ((arrival, at), lookups)) in (0..).zip(paths).zip(known) {
             // Decided below, when the memory is there that is prefetched before.
@@ -256,12 +248,9 @@ impl Steering {
         let entering = entering.get(..entering_count).unwrap_or_default();
         for Entering { lane, into } in entering {
             let EntryTarget::Chain(chain) = *into else { continue };
-            if role.is_none() {
-                *recent = Some(chain);
-            }
             let lane = usize::from(*lane);
             let frame = places.get(lane).and_then(|at| heads.get(usize::from(*at)));
-            if guess != Some(chain)
+            if cache.notes().get(lane) == Some(&0)
                 && let (Some(arrival), Some(hash), Some(frame)) =
                     (arrivals.get(lane), hashes.get_mut(lane), frame)
             {
@@ -271,34 +260,59 @@ impl Steering {
         }
         for Entering { lane, into } in entering {
             let EntryTarget::Chain(chain) = *into else { continue };
-            if guess != Some(chain)
-                && let Some(hash) = hashes.get(usize::from(*lane))
-            {
+            let lane = usize::from(*lane);
+            if let (Some(0), Some(hash)) = (cache.notes().get(lane), hashes.get(lane)) {
                 chains.prefetch_record(chain, *hash);
             }
         }
         let mut way: Option<EntryWay> = None;
         for Entering { lane, into } in entering {
             let lane = usize::from(*lane);
-            let (Some(arrival), Some(hash), Some(at), Some(lookups)) =
-                (arrivals.get(lane), hashes.get(lane), places.get(lane), lookups.get(lane))
-            else {
+            let (Some(arrival), Some(hash), Some(at), Some(lookups), Some(note)) = (
+                arrivals.get(lane),
+                hashes.get(lane),
+                places.get(lane),
+                lookups.get(lane),
+                cache.notes().get(lane).copied(),
+            ) else {
                 continue;
+            };
+            let known = if note == 0 { KnownFlow::Hash(*hash) } else { KnownFlow::Note(note) };
+            // Its next packets are known by the note.
+            let mut note_flow = |chains: &Chains, chain: u16, step: Step, hash: u64| {
+                if arrival.key.tells_flow()
+                    && let Some(now) = chains.flow_note(chain, step, hash).filter(|now| *now != note)
+                {
+                    cache.set_note(lane, &arrival.key, now);
+                }
             };
             let (Some(frame), Some(decision)) =
                 (heads.get(usize::from(*at)), decisions.get_mut(usize::from(*at)))
             else {
                 continue;
             };
-            if let (EntryTarget::Chain(chain), Some(way)) = (into, &mut way)
-                && way.chain == *chain
-                && let Some(step) = chains.enter_way(way, (*hash, *lookups), frame.length, now)
+            // A packet that enters alone has nothing in common with others.
+            if let EntryTarget::Chain(chain) = into
+                && entering.len() > 1
             {
-                *decision = decided(step, ports);
-                continue;
+                if way.is_none_or(|way| way.chain != *chain) {
+                    way.take().into_iter().for_each(|way| chains.count_entered(way, now));
+                    way = chains.entry_way(*chain, key);
+                }
+                if let Some(way) = &mut way
+                    && let Some(step) = chains.enter_way(way, (known, *lookups), frame.length, now)
+                {
+                    if note == 0 {
+                        note_flow(chains, *chain, step, *hash);
+                    }
+                    *decision = decided(step, ports);
+                    continue;
+                }
             }
-            way.take().into_iter().for_each(|way| chains.count_entered(way));
-            let flow = (&arrival.key.flow_tuple(frame.head, *flow_seed), *lookups);
+            // Whatever else happens may change the way.
+            way.take().into_iter().for_each(|way| chains.count_entered(way, now));
+            let tuple = arrival.key.flow_tuple(frame.head, *flow_seed);
+            let flow = (&tuple, *lookups);
             let step = match (into, role) {
                 (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
                 (EntryTarget::Service(service), _) => {
@@ -312,10 +326,10 @@ impl Steering {
             wait_if_held(step, *at, pending);
             *decision = decided(step, ports);
             if let EntryTarget::Chain(chain) = into {
-                way = chains.entry_way(*chain, key, step);
+                note_flow(chains, *chain, step, tuple.hash);
             }
         }
-        way.into_iter().for_each(|way| chains.count_entered(way));
+        way.into_iter().for_each(|way| chains.count_entered(way, now));
         if chains.is_frozen() {
             // Frames are performed in the order of the batch.
             let all = pending.make_contiguous();

@@ -110,10 +110,7 @@ pub struct Steering {
     pub(super) places: [u8; MAX_HEADS],
     /// How often each was looked up after a function had it.
     pub(super) lookups: [u8; MAX_HEADS],
-    /// The chain that the latest frame entered which did not come from a function. The next one mostly enters the same.
-    pub(super) recent: Option<u16>,
-    /// The hashes of the flows of the frames that are looked up, if they enter a chain. If `recent` is set, they are known before
-    /// the lookup, and their records are prefetched.
+    /// The hashes of the flows of the frames that are looked up, if they enter a chain and the cache has no note of their records.
     pub(super) hashes: [u64; MAX_HEADS],
 }
 
@@ -150,7 +147,6 @@ impl Steering {
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
             lookups: [0; MAX_HEADS],
-            recent: None,
             hashes: [0; MAX_HEADS],
         }
     }

@@ -13,14 +13,44 @@ fn counted(bed: &TestBed) -> impl PartialEq + std::fmt::Debug {
     (of_chains, instances, chains.flows(), bed.steering.cache_counters())
 }
 
+/// A frame of one of 90 flows: mostly of UDP over IPv4; or over IPv6; or an echo message, whose match fields do not tell its flow.
+fn some_frame(random: &mut Random, back: bool) -> Vec<u8> {
+    let flow = (random.next() % 90) as u16;
+    let mut frame = frame(flow, back);
+    match random.next() % 8 {
+        0 => {
+            frame[23] = 1;
+            frame[34..38].copy_from_slice(&[if back { 0 } else { 8 }, 0, 0, 0]);
+            frame[38..40].copy_from_slice(&flow.to_be_bytes());
+        }
+        1 => {
+            let ports = [frame[34], frame[35], frame[36], frame[37]];
+            frame.resize(66, 0);
+            frame[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 12, 17, 64]);
+            frame[22..54].fill(0);
+            let (near, far) = if back { (53, 37) } else { (37, 53) };
+            (frame[near], frame[far]) = (1, 9);
+            frame[54..58].copy_from_slice(&ports);
+        }
+        _ => {}
+    }
+    frame
+}
+
 /// Packets enter chains while instances end and come back or have little room, chains change, flows take other chains, and
-/// seconds pass.
+/// seconds pass. There is room for the records of all flows, or of some.
 #[test]
 fn packets_that_enter_together_enter_as_each_would_alone() {
+    for room in [4096, 150] {
+        enter_together(room);
+    }
+}
+
+fn enter_together(room: usize) {
     let mut random = Random::new(6);
     let mut beds = [(); 2].map(|()| {
         let other = ChainPlan { number: 1, from: None, both_ways: false, ..chain(&[2]) };
-        let mut bed = TestBed::new(&[3, 2, 2], vec![chain(&[0, 1]), other]);
+        let mut bed = TestBed::with_room(room, &[3, 2, 2], vec![chain(&[0, 1]), other]);
         bed.plan.services[0].destinations = vec![DestinationPlan::Chain(1)];
         bed.apply();
         for (id, source, output) in [
@@ -38,11 +68,12 @@ fn packets_that_enter_together_enter_as_each_would_alone() {
     for round in 0..600 {
         let from = if random.next().is_multiple_of(3) { WAN } else { UPLINK };
         let count = 1 + random.next() as usize % 32;
-        let frames: Vec<_> = (0..count).map(|_| frame((random.next() % 90) as u16, from == WAN)).collect();
+        let frames: Vec<_> = (0..count).map(|_| some_frame(&mut random, from == WAN)).collect();
         let alone: Vec<_> =
             frames.iter().map(|frame| beds[0].decide(frame, from, FrameMark::default())).collect();
-        let head = |frame| FrameHead { head: frame, length: 60, mark: FrameMark::default() };
-        let heads: Vec<_> = frames.iter().map(|frame| head(frame.as_slice())).collect();
+        let mark = FrameMark::default();
+        let heads: Vec<_> =
+            frames.iter().map(|frame| FrameHead { head: frame, length: frame.len(), mark }).collect();
         let mut together = vec![Decision::Drop; count];
         let now = beds[1].now;
         beds[1].steering.decide_heads(&heads, from, now, &mut together);
@@ -89,6 +120,8 @@ fn packets_that_enter_together_enter_as_each_would_alone() {
     }
     assert!(entered > 3000, "{entered}");
     assert!(lost[&Reason::CONGESTED] > 50 && lost[&Reason::NO_INSTANCE] > 50, "{lost:?}");
+    let (_, displaced) = beds[1].steering.chains().flows();
+    assert_eq!(displaced > 500, room < 4096, "{displaced}");
 }
 
 /// Packets of a batch that functions pass on go where each would go by itself, and are counted the same.

@@ -268,7 +268,34 @@ impl FlowRecords {
         hop: usize,
         seconds: u32,
     ) -> Option<(u32, u8)> {
-        let at = self.peek(hash, version)?;
+        self.use_plain(self.peek(hash, version)?, version, hop, seconds)
+    }
+
+    /// As [`find_plain`](Self::find_plain), for the flow with this [note](Self::note). Returns `None` also if the flow has been
+    /// forgotten, or if the note is of another version.
+    #[inline(always)]
+    pub(super) fn find_noted(
+        &mut self,
+        note: u64,
+        version: u32,
+        hop: usize,
+        seconds: u32,
+    ) -> Option<(u32, u8)> {
+        let at = note as u32;
+        let words = self.records.get(at as usize)?;
+        let is_it = words[0] != 0 && words[0] >> 32 == note >> 32 && (words[1] >> 32) as u32 == version;
+        if is_it { self.use_plain(at, version, hop, seconds) } else { None }
+    }
+
+    /// A word that leads to the record at a place as long as it is that of the flow with this hash: the upper half of the hash, and
+    /// the place. Two flows with one note share a record, as those with one hash do.
+    pub(super) fn note(at: u32, hash: u64) -> u64 {
+        hash >> 32 << 32 | u64::from(at)
+    }
+
+    /// The place and the slot at a hop, if nothing else says where packets of the flow go, which counts as used then.
+    #[inline(always)]
+    fn use_plain(&mut self, at: u32, version: u32, hop: usize, seconds: u32) -> Option<(u32, u8)> {
         let words = self.records.get_mut(at as usize)?;
         let slot = (words.get(ASSIGNED + hop / 8)? >> (hop % 8 * 8)) as u8;
         if words[LEARNT] & Redirect::PRESENT != 0 || words[OUTSIDE] & BACK_MASK != 0 {

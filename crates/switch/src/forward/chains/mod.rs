@@ -19,7 +19,7 @@ mod version;
 mod way;
 
 pub use counters::{ChainBooks, HopCounters};
-pub(crate) use entry_way::EntryWay;
+pub(crate) use entry_way::{EntryWay, KnownFlow};
 pub(crate) use identity::Identity;
 pub use instances::{RefusedTuples, RemovedInstances};
 pub use plan::{
