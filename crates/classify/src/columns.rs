@@ -1,14 +1,15 @@
 //! Evaluates a decision diagram on whole batches: each comparison runs over all packets that reach it.
 //!
 //! Before its first comparison, a word is copied from every packet into a column, one lane per packet. While all
-//! packets take the same path, a comparison is one pass over a column, which the compiler vectorizes. Once the paths split,
+//! packets take the same path, a comparison is one pass over a column, which ends early where they split. From then on,
 //! each lane has the number of its next step, in a byte, and each further step is one pass over all lanes, of which it moves those
 //! that have its number. No branch depends on a packet, so that none is mispredicted.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::array;
 
-use packet::MAX_BATCH;
+use packet::{MAX_BATCH, lanes_in_range, replace_lanes, transpose_words};
 
 use crate::diagram::{ARRIVED, Comparison, Diagram, END, MAX_STEPS, Place, Step};
 use crate::expression::DROP;
@@ -138,22 +139,17 @@ impl Columns {
         let mut at = 0;
         // Every path through a diagram ends at an output.
         while let Some(Step { comparison, column, target }) = diagram.steps.get(at) {
-            let mut hits = packets.len();
+            let mut holds = Some(true);
             if !comparison.is_always() {
                 self.fill(words, *column, packets, headers);
-                hits = self
-                    .columns
-                    .get(usize::from(*column))
-                    .map_or(0, |column| comparison.hits(&column[..hits]));
+                let column = self.columns.get(usize::from(*column));
+                holds = column.and_then(|column| comparison.holds(column, packets.len()));
             }
-            if hits == 0 {
-                at += 1;
-            } else if hits < packets.len() {
-                return Err(at);
-            } else if *target >= END {
-                return Ok(output(*target));
-            } else {
-                at = *target as usize;
+            match holds {
+                None => return Err(at),
+                Some(false) => at += 1,
+                Some(true) if *target >= END => return Ok(output(*target)),
+                Some(true) => at = *target as usize,
             }
         }
         Ok(DROP)
@@ -240,31 +236,54 @@ fn gather<T>(
     let offset = usize::from(offset);
     for (lane, (packet, value)) in packets.iter().zip(column).enumerate() {
         match header(packet).get(offset..offset + 4).and_then(|word| word.first_chunk()) {
-            Some(word) => *value = u32::from_be_bytes(*word),
-            None => short.push(lane as u8),
+            Some(word) => *value = u32::from_ne_bytes(*word),
+            None => {
+                add_short(short, lane);
+            }
         }
     }
 }
 
-/// Copies the words of each packet's IP header to its lane. Lanes of packets that end inside the header go to `short`.
+/// Copies the second to fifth word of each packet's IP header to its lane, four packets at a time. Lanes of packets that end
+/// inside the header go to `short`.
 #[inline(always)]
-fn gather_header<T>(
-    [a, b, c, d, e]: &mut [Column; HEADER_WORDS],
+fn gather_header<'a, T>(
+    columns: &mut [Column; HEADER_WORDS],
     short: &mut Vec<u8>,
-    packets: &[T],
+    packets: &'a [T],
     header: impl Fn(&T) -> &[u8],
 ) {
-    let columns = a.iter_mut().zip(b).zip(c).zip(d).zip(e);
-    for (lane, (packet, ((((a, b), c), d), e))) in packets.iter().zip(columns).enumerate() {
-        let Some(bytes) = header(packet).first_chunk::<{ 4 * HEADER_WORDS }>() else {
-            short.push(lane as u8);
-            continue;
-        };
-        let (words, _) = bytes.as_chunks();
-        for (value, word) in [a, b, c, d, e].into_iter().zip(words) {
-            *value = u32::from_be_bytes(*word);
+    let mut words = |lane: usize, packet: &'a T| {
+        let header: Option<&[u8; 4 + 4 * HEADER_WORDS]> = header(packet).first_chunk();
+        header.and_then(|header| header.last_chunk()).unwrap_or_else(|| add_short(short, lane))
+    };
+    let mut put = |number: usize, headers| {
+        for (column, words) in columns.iter_mut().zip(transpose_words(headers)) {
+            if let Some(lanes) = column.as_chunks_mut().0.get_mut(number) {
+                *lanes = words;
+            }
         }
+    };
+    let (groups, rest) = packets.as_chunks::<4>();
+    for (number, group) in (0..MAX_BATCH / 4).zip(groups) {
+        put(number, array::from_fn(|lane| words(4 * number + lane, &group[lane])));
     }
+    if !rest.is_empty() {
+        let first = packets.len() - rest.len();
+        let of_rest = |lane| rest.get(lane).map_or(&NO_WORDS, |packet| words(first + lane, packet));
+        put(groups.len(), array::from_fn(of_rest));
+    }
+}
+
+/// Words for lanes that nothing is read from.
+const NO_WORDS: [u8; 4 * HEADER_WORDS] = [0; 4 * HEADER_WORDS];
+
+/// Adds a lane to `short`. Returns words for it.
+#[cold]
+#[inline(never)]
+fn add_short(short: &mut Vec<u8>, lane: usize) -> &'static [u8; 4 * HEADER_WORDS] {
+    short.push(lane as u8);
+    &NO_WORDS
 }
 
 /// The output that a final step's target encodes.
@@ -274,52 +293,36 @@ fn output(target: u32) -> u32 {
 }
 
 impl Comparison {
-    /// Whether the comparison holds for `word`.
+    /// The masked bits, the first value of the range, and its width.
     #[inline(always)]
-    fn holds(&self, word: u32) -> bool {
-        (word & self.mask).wrapping_sub(self.low) <= self.span
+    fn range(&self) -> (u32, u32, u32) {
+        (self.mask, self.low, self.span)
     }
 
-    /// Moves each packet that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`.
+    /// Moves each packet that is at step `at` to `target` if the comparison holds for its word, otherwise to `other`. Places come in
+    /// groups of `LANES`.
     #[inline(never)]
-    fn advance(&self, places: &mut [Place], words: &Column, at: Place, (target, other): (Place, Place)) {
-        if self.span == 0 {
-            move_on(places, words, at, (target, other), |word| word & self.mask == self.low);
-        } else {
-            move_on(places, words, at, (target, other), |word| self.holds(word));
+    fn advance(&self, places: &mut [Place], words: &Column, at: Place, ways: (Place, Place)) {
+        let (groups, _) = places.as_chunks_mut::<LANES>();
+        let (words, _) = words.as_chunks::<LANES>();
+        for (places, words) in groups.iter_mut().zip(words) {
+            replace_lanes(places, at, &lanes_in_range(words, self.range()), ways);
         }
     }
 
-    /// The number of words in a column for which the comparison holds.
+    /// Whether the comparison holds for all of the first `count` words of a column, or for none; `None` if for some.
     #[inline]
-    fn hits(&self, column: &[u32]) -> usize {
-        // Equality is the most common comparison, and cheaper.
-        if self.span == 0 {
-            return column.iter().map(|word| u32::from(word & self.mask == self.low)).sum::<u32>() as usize;
+    fn holds(&self, words: &Column, count: usize) -> Option<bool> {
+        let (mut any, mut all) = (0, u128::MAX);
+        let (groups, _) = words.as_chunks::<LANES>();
+        for (first, words) in (0..count).step_by(LANES).zip(groups) {
+            let used = u128::MAX >> (8 * LANES.saturating_sub(count - first));
+            let held = u128::from_le_bytes(lanes_in_range(words, self.range()));
+            (any, all) = (any | held & used, all & (held | !used));
+            if any != 0 && all != u128::MAX {
+                return None;
+            }
         }
-        column.iter().map(|word| u32::from(self.holds(*word))).sum::<u32>() as usize
-    }
-}
-
-/// Moves each packet that is at step `at` to `target` if `holds` is true of its word, otherwise to `other`. Places come in groups
-/// of `LANES`.
-#[inline(always)]
-fn move_on(
-    places: &mut [Place],
-    words: &Column,
-    at: Place,
-    (target, other): (Place, Place),
-    holds: impl Fn(u32) -> bool,
-) {
-    // In this form, the compiler makes no branches, and a vector of places from four of words.
-    let (step, more) = (other.wrapping_sub(at), target.wrapping_sub(at) ^ other.wrapping_sub(at));
-    let all_if = |condition: bool| Place::from(condition).wrapping_neg();
-    let (groups, _) = places.as_chunks_mut::<LANES>();
-    let (words, _) = words.as_chunks::<LANES>();
-    for (places, words) in groups.iter_mut().zip(words) {
-        let held = words.map(|word| all_if(holds(word)));
-        for (place, held) in places.iter_mut().zip(held) {
-            *place = place.wrapping_add((step ^ (more & held)) & all_if(*place == at));
-        }
+        Some(any != 0)
     }
 }

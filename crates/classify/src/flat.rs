@@ -1,14 +1,14 @@
 //! Maps the values of a field to classes for whole batches, without branches that depend on packets.
 //!
-//! A field with few classes is decided by comparisons, each a pass over the batch that the compiler vectorizes. Any
-//! other field is decided by a table: the first 16 bits of an address (8 bits of a shorter field) select an entry, which
-//! is a class or refers to a block for the next 8 bits. Every value takes the same number of steps: where the class is
-//! already known, the next step reads block 0, and its result is not used.
+//! A field with few classes is decided by comparisons, each a pass over the batch with vectors. Any other field is decided
+//! by a table: the first 16 bits of an address (8 bits of a shorter field) select an entry, which is a class or refers to a
+//! block for the next 8 bits. Every value takes the same number of steps: where the class is already known, the next step
+//! reads block 0, and its result is not used.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use packet::MAX_BATCH;
+use packet::{MAX_BATCH, add_where_at_least};
 
 use crate::map::bits;
 use crate::pace::Pace;
@@ -66,7 +66,7 @@ impl Flat {
     /// left of `shift` bits, under `mask`.
     #[inline]
     pub(crate) fn classes(&self, words: &Column, (shift, mask): (u8, u32), into: &mut Column, count: usize) {
-        let value = |word: &u32| (word >> (shift & 31)) & mask;
+        let value = |word: &u32| (u32::from_be(*word) >> (shift & 31)) & mask;
         match self {
             Self::Bits { mask: bits, value: wanted, classes: [class, other] } => {
                 for (into, word) in into[..count].iter_mut().zip(words) {
@@ -80,9 +80,11 @@ impl Flat {
                     *biased = bias(value(word));
                 }
                 into[..count].fill(*first);
+                let (classes, _) = into[..count].as_chunks_mut::<LANES>();
+                let (values, _) = biased.as_chunks();
                 for (bound, change) in bounds {
-                    for (class, value) in into[..count].iter_mut().zip(&biased[..count]) {
-                        *class = class.wrapping_add(change & u32::from(value >= bound).wrapping_neg());
+                    for (classes, values) in classes.iter_mut().zip(values) {
+                        add_where_at_least(classes, values, *bound, *change);
                     }
                 }
             }

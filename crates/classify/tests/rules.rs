@@ -143,7 +143,7 @@ fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::
         .map(|headers| first_match(program.rules(), headers).and_then(output).unwrap_or(DROP))
         .collect();
     let mut columns = Columns::default();
-    for size in [1, 7, 256] {
+    for size in [1, 7, 18, 256] {
         for (packets, expected) in packets.chunks(size).zip(expected.chunks(size)) {
             let found = match program.decide(&mut columns, packets, |headers| *headers) {
                 Decision::All(output) => vec![output; packets.len()],

@@ -43,7 +43,7 @@ pub use packet_type::PacketType;
 pub use pool::{HEADROOM, Pool};
 pub use prefetch::prefetch;
 pub use receiving::Receiving;
-pub use simd::equal_lanes;
+pub use simd::{add_where_at_least, equal_lanes, lanes_in_range, replace_lanes, transpose_words};
 pub use slot::{CAPACITY, MAX_CAPACITY};
 pub use time::{SECOND, Timestamp};
 pub use view::{
