@@ -44,6 +44,12 @@ const GOOD: &str =
 
 #[test]
 fn commands_print_the_expected_output() {
+    for option in ["--version", "-V"] {
+        assert_eq!(
+            clickbox(&[option], "").stdout,
+            concat!("clickbox ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()
+        );
+    }
     check(&["run", "-"], GOOD, 0, &["c :: Counter", "packets in"]);
     check(&["run", "--quiet", "--handler", "c.count", "-"], GOOD, 0, &["c.count = 3"]);
     check(&["run", "--quiet", "--handler", "c.nothing", "-"], GOOD, 1, &["nothing"]);

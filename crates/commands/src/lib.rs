@@ -32,6 +32,7 @@ mod wrap;
 
 pub use components::Components;
 
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -81,16 +82,24 @@ pub fn main(components: Components) -> ExitCode {
     if is_click {
         return command::click::main(arguments);
     }
-    CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
+    if std::env::var_os(command::completion::VARIABLE).is_some() {
+        CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
+    }
     let first = arguments.next().unwrap_or_default();
     if first == "click" {
         return command::click::main(arguments);
     }
+    if first == "--version" || first == "-V" {
+        // Answered before the commands are put together, which takes longer than the rest.
+        output::text(concat!("clickbox ", env!("CARGO_PKG_VERSION"), "\n"));
+        return ExitCode::SUCCESS;
+    }
     let program = Arguments::command();
     // The grouped help page, which needs all commands, is built only if it may be printed.
-    let is_short = first == "--version" || first == "-V" || program.find_subcommand(first).is_some();
-    let program = if is_short { program } else { help::grouped(program) };
-    let matches = program.get_matches();
+    let is_command = program.find_subcommand(first).is_some();
+    // To take the commands apart takes as long as to parse the arguments, so it is left to the end of the process.
+    let mut program = ManuallyDrop::new(if is_command { program } else { help::grouped(program) });
+    let matches = program.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match arguments.command {
         Command::Demo(arguments) => command::demo::run(&arguments),

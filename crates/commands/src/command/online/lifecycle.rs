@@ -11,42 +11,71 @@ use crate::error::CommandError;
 use crate::online::{self, Connection};
 use crate::output;
 
-/// The commands. Their arguments are not deferred: those would bring the description of their type, which these commands share.
+/// The commands.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
+    Start(Start),
+    Stop(Stop),
+    Suspend(Suspend),
+    Resume(Resume),
+    Kill(Kill),
+    Restart(Restart),
+    #[command(visible_alias = "remove")]
+    Rm(Remove),
+}
+
+/// The arguments of commands that take nothing but boxes. Each command has a type, because its description is that of the type.
+macro_rules! of_boxes {
+    ($($(#[$attribute:meta])* $name:ident;)*) => {$(
+        #[derive(Args)]
+        $(#[$attribute])*
+        pub(crate) struct $name {
+            #[command(flatten)]
+            boxes: Boxes,
+        }
+    )*};
+}
+
+of_boxes! {
     /// Start boxes.
     #[command(after_help = "Example: clickbox start fw")]
-    Start(Boxes),
+    Start;
     /// Stop boxes until they are started again.
     #[command(after_help = "Example: clickbox stop fw")]
-    Stop(Boxes),
+    Stop;
     /// Pause boxes.
     ///
     /// A paused box keeps its state. Packets for it are dropped once its rings are full.
     #[command(after_help = "Example: clickbox suspend fw")]
-    Suspend(Boxes),
+    Suspend;
     /// Resume suspended boxes.
     #[command(after_help = "Example: clickbox resume fw")]
-    Resume(Boxes),
+    Resume;
     /// Kill boxes as if they had crashed.
     ///
     /// The restart policy of a box decides whether it starts again.
     #[command(after_help = "Example: clickbox kill fw")]
-    Kill(Boxes),
+    Kill;
     /// Stop boxes and start them again with fresh state.
     #[command(after_help = "Example: clickbox restart fw")]
-    Restart(Boxes),
-    /// Remove boxes that are stopped.
-    #[command(
-        visible_alias = "remove",
-        after_help = "Examples: clickbox rm fw nat\n          clickbox rm --force fw"
-    )]
-    Rm(Remove),
+    Restart;
+}
+
+/// Remove boxes that are stopped.
+#[derive(Args)]
+#[command(after_help = "Examples: clickbox rm fw nat\n          clickbox rm --force fw")]
+pub(crate) struct Remove {
+    /// Also remove boxes that are not stopped.
+    #[arg(long, short)]
+    force: bool,
+    #[command(flatten)]
+    boxes: Boxes,
 }
 
 /// Boxes.
 #[derive(Args)]
-pub(crate) struct Boxes {
+struct Boxes {
     /// Names of the boxes.
     #[arg(value_name = "BOX", required = true, add = ArgValueCompleter::new(online::boxes))]
     names: Vec<BoxName>,
@@ -57,25 +86,15 @@ pub(crate) struct Boxes {
     daemon: Connection,
 }
 
-/// Boxes to remove.
-#[derive(Args)]
-pub(crate) struct Remove {
-    /// Also remove boxes that are not stopped.
-    #[arg(long, short)]
-    force: bool,
-    #[command(flatten)]
-    boxes: Boxes,
-}
-
 /// Runs the command. If it fails for one box, it continues with the others and fails at the end.
 pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     match command {
-        Command::Start(boxes) => change(boxes, &operation::START_BOX, is),
-        Command::Stop(boxes) => change(boxes, &operation::STOP_BOX, is),
-        Command::Suspend(boxes) => change(boxes, &operation::SUSPEND_BOX, is),
-        Command::Resume(boxes) => change(boxes, &operation::RESUME_BOX, is),
-        Command::Kill(boxes) => change(boxes, &operation::KILL_BOX, was_killed),
-        Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX, is),
+        Command::Start(Start { boxes }) => change(boxes, &operation::START_BOX, is),
+        Command::Stop(Stop { boxes }) => change(boxes, &operation::STOP_BOX, is),
+        Command::Suspend(Suspend { boxes }) => change(boxes, &operation::SUSPEND_BOX, is),
+        Command::Resume(Resume { boxes }) => change(boxes, &operation::RESUME_BOX, is),
+        Command::Kill(Kill { boxes }) => change(boxes, &operation::KILL_BOX, was_killed),
+        Command::Restart(Restart { boxes }) => change(boxes, &operation::RESTART_BOX, is),
         Command::Rm(Remove { force, boxes }) => {
             let client = boxes.daemon.client()?;
             let query = RemoveQuery { force: *force };
