@@ -24,6 +24,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is kept for another call: less than the 20 s after which the daemon closes it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The size of each of the two buffers of a connection. The HTTP library fills them with zeros, byte by byte, before the first request.
+const BUFFER_BYTES: usize = 16 << 10;
+
 /// The size of an upload from which on the daemon is asked before the body is sent.
 const EXPECT_BYTES: usize = 64 << 10;
 
@@ -98,6 +101,8 @@ impl Client {
             .proxy(None)
             .max_idle_connections(idle_connections)
             .max_idle_age(IDLE_TIMEOUT)
+            .input_buffer_size(BUFFER_BYTES)
+            .output_buffer_size(BUFFER_BYTES)
             .user_agent(concat!("clickbox/", env!("CARGO_PKG_VERSION")));
         let agent = match &address {
             Address::Unix(path) => Agent::with_parts(config.build(), UnixConnector(path.clone()), NoResolver),

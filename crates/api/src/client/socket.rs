@@ -123,6 +123,7 @@ impl Transport for UnixTransport {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -146,6 +147,50 @@ mod tests {
         let request = daemon.join().unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("PUT ") && body.starts_with('{') && body.ends_with('}'), "{request}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// The buffers of a connection are small: see `BUFFER_BYTES`.
+    #[test]
+    fn bodies_that_are_larger_than_the_buffers_arrive_whole() {
+        const BYTES: usize = 300_000;
+        let sent: Vec<u8> = (0..=u8::MAX).cycle().take(BYTES).collect();
+        let reply = [&sent[..], b"the end"].concat();
+        let path = std::env::temp_dir().join(format!("clickbox-bodies-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let daemon = std::thread::spawn({
+            let reply = reply.clone();
+            move || {
+                let mut upload = Vec::new();
+                for answer in [&b""[..], &reply] {
+                    let (stream, _) = listener.accept().unwrap();
+                    let mut stream = BufReader::new(stream);
+                    let mut length = 0;
+                    loop {
+                        let mut line = String::new();
+                        stream.read_line(&mut line).unwrap();
+                        match line.trim_end().split_once(": ") {
+                            Some(("content-length", value)) => length = value.parse().unwrap(),
+                            Some(("expect", _)) => {
+                                stream.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+                            }
+                            _ if line == "\r\n" => break,
+                            _ => {}
+                        }
+                    }
+                    let mut body = vec![0; length];
+                    stream.read_exact(&mut body).unwrap();
+                    upload.extend(body);
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+                    stream.get_mut().write_all(&[head.as_bytes(), answer].concat()).unwrap();
+                }
+                upload
+            }
+        });
+        let client = Client::new(Address::Unix(path.clone()), &Credentials::default()).unwrap();
+        client.send(&operation::UPLOAD, &["rules"], &sent).unwrap();
+        assert!(client.ask(&operation::IMAGE, &["firewall"]).unwrap() == reply);
+        assert!(daemon.join().unwrap() == sent);
         std::fs::remove_file(path).unwrap();
     }
 }
