@@ -1,5 +1,6 @@
 //! Creates and starts boxes, and installs their configurations.
 
+use super::launch::Attaching;
 use super::of_service::OfService;
 use super::state::Fabric;
 use super::writes::RefusedWrites;
@@ -40,7 +41,11 @@ struct Launched {
 impl Fabric {
     /// Creates and starts a box with its configurations. Returns what its ports are attached to. The caller holds the box's
     /// `change` lock. On failure the box does not run, and its phase is unchanged.
-    pub(super) fn boot(&self, managed: &Arc<ManagedBox>) -> Result<Vec<Attachment>, OperationError> {
+    pub(super) fn boot(
+        &self,
+        managed: &Arc<ManagedBox>,
+        attaching: &Attaching,
+    ) -> Result<Vec<Attachment>, OperationError> {
         if self.0.is_ending() {
             return Err(OperationError::Ending);
         }
@@ -57,7 +62,7 @@ impl Fabric {
             (inner.definition.clone(), inner.configurations.clone(), before, kept, lost_own, has_equals)
         };
         let writes = kept.as_deref().unwrap_or_default();
-        let booted = self.launch(managed, &definition, &configurations, (writes, has_equals));
+        let booted = self.launch(managed, &definition, &configurations, (writes, has_equals), attaching);
         match booted {
             Ok(Launched { instance, installed, refused, how, attachments }) => {
                 let time = begin.elapsed();
@@ -116,6 +121,7 @@ impl Fabric {
         definition: &CreateBox,
         configurations: &[Arc<Configuration>],
         (writes, has_equals): (&[RecordedWrite], bool),
+        attaching: &Attaching,
     ) -> Result<Launched, OperationError> {
         let kind = self.0.factory.resolve(definition.sandbox)?;
         // A copy would process packets before the writes.
@@ -134,7 +140,7 @@ impl Fabric {
             }
             StartMode::Copy(template) => match self.make(managed, definition, Some(&template.snapshot)) {
                 Ok((instance, ports)) => {
-                    let attachments = self.connect(managed, ports)?;
+                    let attachments = self.connect(managed, ports, attaching)?;
                     let replies = configurations.iter().zip(&template.replies);
                     let installed =
                         replies.map(|(configuration, reply)| installed(configuration, remarks(reply)));
@@ -163,7 +169,7 @@ impl Fabric {
         instance.number_cores(INSTALL_TIMEOUT).map_err(failed)?;
         let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
         // A box whose configuration is refused exchanges no packet. What it has sent by now waits in its rings.
-        let attachments = self.connect(managed, ports)?;
+        let attachments = self.connect(managed, ports, attaching)?;
         if instance.core_count() > 1 {
             self.spread(managed, &instance)?;
         }
@@ -189,7 +195,13 @@ impl Fabric {
     }
 
     /// Connects the ports of a box with what they are attached to, which it returns.
-    fn connect(&self, managed: &ManagedBox, ports: Vec<Port>) -> Result<Vec<Attachment>, OperationError> {
+    fn connect(
+        &self,
+        managed: &ManagedBox,
+        ports: Vec<Port>,
+        attaching: &Attaching,
+    ) -> Result<Vec<Attachment>, OperationError> {
+        attaching.wait()?;
         let (name, count) = (managed.name.clone(), managed.inner().definition.ports.len());
         self.0.switches.ask(move |network| {
             network.connect(&name, ports);

@@ -1,5 +1,6 @@
 //! Handles the end of a box.
 
+use super::launch::Attaching;
 use super::state::Fabric;
 use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, Remains, report, summary};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
@@ -250,7 +251,7 @@ impl Fabric {
         if !wanted || self.0.is_ending() {
             return;
         }
-        let booted = self.boot(managed);
+        let booted = self.boot(managed, &Attaching::default());
         drop(change);
         match booted {
             Ok(_) => {

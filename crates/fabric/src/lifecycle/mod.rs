@@ -10,6 +10,7 @@ mod exit_events;
 mod function_server;
 mod functions;
 mod handover;
+mod launch;
 mod measure;
 mod monitor;
 mod of_service;

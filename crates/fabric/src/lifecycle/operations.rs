@@ -2,6 +2,7 @@
 
 use super::account::ended_row;
 use super::boot::{StartSettings, installed};
+use super::launch::Attaching;
 use super::state::Fabric;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
 use crate::error::OperationError;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use switch::RingBooks;
 
 /// The request to attach a port of a box with this number of cores.
-fn attach(port: &PortRequest, cores: usize) -> AttachRequest {
+pub(super) fn attach(port: &PortRequest, cores: usize) -> AttachRequest {
     let (to, limits) = (port.attach.clone(), port.limits.clone());
     AttachRequest { to, mac: port.mac.unwrap_or_default(), limits, cores }
 }
@@ -91,7 +92,7 @@ impl Fabric {
     }
 
     /// Adds a box without ports.
-    fn reserve_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
+    pub(super) fn reserve_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
         definition.configuration = String::new();
         definition.files = Vec::new();
         let name = definition.name.clone();
@@ -143,6 +144,18 @@ impl Fabric {
         writes: Vec<RecordedWrite>,
         how: StartSettings,
     ) -> Result<Started, OperationError> {
+        self.start_attached(name, configurations, writes, how, &Attaching::default())
+    }
+
+    /// Starts a box whose ports may still be being attached.
+    pub(super) fn start_attached(
+        &self,
+        name: &BoxName,
+        configurations: Vec<Configuration>,
+        writes: Vec<RecordedWrite>,
+        how: StartSettings,
+        attaching: &Attaching,
+    ) -> Result<Started, OperationError> {
         let managed = self.0.managed_box(name)?;
         let change = lock_for_change(&managed)?;
         {
@@ -164,7 +177,7 @@ impl Fabric {
             inner.is_replay_ordered = how.replay;
             inner.has_equals = how.has_equals;
         }
-        let booted = self.boot(&managed);
+        let booted = self.boot(&managed, attaching);
         drop(change);
         let attachments = booted.inspect_err(|failure| {
             if how.restore {

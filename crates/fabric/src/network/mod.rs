@@ -35,4 +35,4 @@ pub(crate) use functions::{FunctionFault, ServiceKey};
 pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover};
 pub(crate) use pairs::Port;
 pub(crate) use records::{AttachRequest, Disconnected, Silent};
-pub(crate) use thread::SwitchThread;
+pub(crate) use thread::{Begun, SwitchThread};

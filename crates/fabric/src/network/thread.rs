@@ -86,23 +86,30 @@ impl SwitchThread {
         &self,
         command: impl FnOnce(&mut Network) -> T + Send + 'static,
     ) -> Result<T, OperationError> {
+        self.begin(command)?.wait()
+    }
+
+    /// Has a command run in the thread, after the commands before it.
+    pub(crate) fn begin<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Network) -> T + Send + 'static,
+    ) -> Result<Begun<T>, OperationError> {
         // The result has a place of its own, because each type that a channel carries costs several kilobytes of code.
         let result = Arc::new(Mutex::new(None));
         let own = result.clone();
-        self.perform(Box::new(move |network| {
+        let done = self.send(Box::new(move |network| {
             let result = command(network);
             *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }))?;
-        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-        result.take().ok_or(OperationError::Ending)
+        Ok(Begun { done, result })
     }
 
-    /// Runs a command in the thread, and waits.
-    fn perform(&self, command: Command) -> Result<(), OperationError> {
+    /// Passes a command to the thread. Returns what says when it has run.
+    fn send(&self, command: Command) -> Result<Receiver<()>, OperationError> {
         let (sender, done) = mpsc::channel();
         let command: Command = Box::new(move |network| {
             command(network);
-            // The caller waits as long as the thread runs.
+            // The caller waits as long as the thread runs, or has no use for the result.
             let _ = sender.send(());
         });
         self.commands
@@ -111,9 +118,30 @@ impl SwitchThread {
             .send(command)
             .map_err(|_| OperationError::Ending)?;
         self.bell.ring();
-        let polled = poll_briefly(COMMAND_POLL_TIME, || done.try_recv().ok());
-        polled.map_or_else(|| done.recv().map_err(|_| OperationError::Ending), Ok)
+        Ok(done)
     }
+}
+
+/// A command that the thread runs, or will run.
+#[derive(Debug)]
+pub(crate) struct Begun<T> {
+    done: Receiver<()>,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> Begun<T> {
+    /// Waits until the command has run, and returns its result.
+    pub(crate) fn wait(self) -> Result<T, OperationError> {
+        await_end(&self.done)?;
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.take().ok_or(OperationError::Ending)
+    }
+}
+
+/// Waits until a command has run. It is the same code for all results.
+fn await_end(done: &Receiver<()>) -> Result<(), OperationError> {
+    let polled = poll_briefly(COMMAND_POLL_TIME, || done.try_recv().ok());
+    polled.map_or_else(|| done.recv().map_err(|_| OperationError::Ending), Ok)
 }
 
 impl Drop for SwitchThread {

@@ -116,10 +116,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::LaunchBox(mut order) => {
             let configurations = std::mem::take(&mut order.configurations);
             let writes = std::mem::take(&mut order.writes);
-            let how = StartSettings { restore: false, replay: false, has_equals: false };
-            let name = order.definition.name.clone();
-            let defined = fabric.define_box(order.definition.clone(), false);
-            done(&order, defined.and_then(|()| fabric.start_box(&name, configurations, writes, how)))
+            done(&order, fabric.launch_box(order.definition.clone(), configurations, writes))
         }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
