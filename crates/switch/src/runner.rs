@@ -441,8 +441,10 @@ impl<F: Forward> SwitchRunner<F> {
                 refused.iter().for_each(|(reason, frames)| self.switch.lost(port, reason, frames));
             }
             Err(error) => {
-                source.came += 1;
-                self.switch.lost(port, Reason::FAULTY, 1);
+                // The other end broke a rule with a frame. A system call that fails, as for a device that was removed, loses none.
+                let faulty = u64::from(!matches!(error, DriverError::System(_)));
+                source.came += faulty;
+                self.switch.lost(port, Reason::FAULTY, faulty);
                 self.switch.flush_port(port);
                 source.down = Some(error);
             }

@@ -198,6 +198,8 @@ fn a_switch_counts_every_frame_of_an_xdp_port() {
         assert!(start.elapsed() < TIMEOUT, "the removal is not noticed");
     }
     assert!(runner.down(port).unwrap().to_string().contains("No such device"));
+    // No frame was lost by that.
+    assert_eq!(runner.counters(port).unwrap().drops[drop_index(Reason::FAULTY)], 0);
 }
 
 fn drop_index(reason: Reason) -> usize {
