@@ -301,6 +301,37 @@ fn a_port_tells_whether_its_interface_has_a_carrier() {
     assert!(matches!(port.link_state(), Some(LinkState::Gone(_))));
 }
 
+/// The kernel would take the frames, and drop them without a word.
+#[test]
+fn frames_for_an_interface_without_a_carrier_are_not_sent() {
+    if !joined_interfaces() {
+        return;
+    }
+    let mut batch = Batch::new(8);
+    batch.push(&frame(0, 60));
+    let (sent, down) =
+        (Sent { frames: 1, bytes: 60, ..Sent::default() }, Sent { down: true, ..Sent::default() });
+    let mut ports: Vec<AfPacket> = (0..2).map(|_| AfPacket::open("left").unwrap()).collect();
+    becomes(&ports[0], &LinkState::Up);
+    ports.iter_mut().for_each(|port| assert_eq!(port.send(&batch, &[0]).unwrap(), sent));
+    assert!(ip("link set right down"));
+    let why = "left has no carrier: its cable or its other end is disconnected or down";
+    becomes(&ports[0], &LinkState::Waiting(why.into()));
+    // A busy port notices it after some calls, one that sleeps between frames no later.
+    for (port, sleeps) in ports.iter_mut().zip([false, true]) {
+        let mut is_lost = || {
+            assert!(!sleeps || port.prepare_sleep().is_ok());
+            port.send(&batch, &[0]).unwrap().down
+        };
+        let until_lost = (0..100).take_while(|_| !is_lost()).count();
+        assert!(until_lost == 16 || (sleeps && until_lost < 16), "{sleeps}: {until_lost}");
+        assert_eq!(port.send(&batch, &[0]).unwrap(), down);
+    }
+    assert!(ip("link set right up"));
+    becomes(&ports[0], &LinkState::Up);
+    ports.iter_mut().for_each(|port| assert_eq!(port.send(&batch, &[0]).unwrap(), sent));
+}
+
 #[test]
 fn a_missing_interface_is_an_error() {
     for device in ["none-such", "a/b", ""] {

@@ -1,6 +1,7 @@
 //! Kernel network devices, for the switch's ports and for a process that runs elements without a switch. Each packet
 //! comes with its kernel metadata. No call blocks.
 
+mod carrier;
 mod coalesce;
 mod fan_out;
 mod filter;

@@ -6,7 +6,10 @@ use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use super::carrier::CarrierWatch;
 use super::coalesce::MAX_PARTS;
 use super::offload::{HEADER, MAX_MESSAGE};
 use super::ring::{Mapping, Ring, RingLayout};
@@ -54,6 +57,9 @@ pub struct PacketSocket {
     gso: Vec<u8>,
     index: i32,
     mac: [u8; 6],
+    carrier: Mutex<CarrierWatch>,
+    /// When the socket was opened.
+    start: Instant,
 }
 
 /// The result of sending frames.
@@ -129,6 +135,8 @@ impl PacketSocket {
             gso: if settings.gso { vec![0; MAX_MESSAGE] } else { Vec::new() },
             index,
             mac,
+            carrier: Mutex::default(),
+            start: Instant::now(),
         })
     }
 
@@ -181,7 +189,29 @@ impl PacketSocket {
         ring.slot(mapping).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Sends frames in order, until the socket has no room.
+    /// Whether the interface can send now, as far as known. `false` if it is up and has no carrier.
+    pub(crate) fn can_send(&self) -> bool {
+        self.carrier().can_send(
+            || Interface::carrier(&*self.socket, self.index).ok().flatten(),
+            || self.start.elapsed(),
+        )
+    }
+
+    /// Notes that the driver is about to sleep: the next [`can_send`](Self::can_send) may look at the interface.
+    pub(crate) fn note_sleep(&self) {
+        self.carrier().note_sleep(self.start.elapsed());
+    }
+
+    /// Notes that the interface was found to be down.
+    pub(crate) fn note_down(&self) {
+        self.carrier().note_down();
+    }
+
+    fn carrier(&self) -> MutexGuard<'_, CarrierWatch> {
+        self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends frames in order, until the socket has no room. If the interface is down or has no carrier, the error is `ENETDOWN`.
     pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> SendOutcome {
         self.send_messages(frames.into_iter().map(|frame| [&[0; HEADER][..], frame]))
     }
@@ -193,6 +223,10 @@ impl PacketSocket {
         messages: impl IntoIterator<Item = M>,
     ) -> SendOutcome {
         let (mut given, mut outcome) = (messages.into_iter(), SendOutcome::default());
+        if !self.can_send() {
+            outcome.error = Some(io::Error::from_raw_os_error(libc::ENETDOWN));
+            return outcome;
+        }
         loop {
             let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; SEND_PARTS];
             let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; SEND_BATCH];
@@ -220,7 +254,12 @@ impl PacketSocket {
             let sent = unsafe { libc::sendmmsg(descriptor, headers, count, libc::MSG_DONTWAIT) };
             match check(sent as isize) {
                 Ok(sent) => outcome.frames += sent,
-                Err(error) => outcome.error = Some(error).filter(|error| !not_now(error)),
+                Err(error) => {
+                    if error.raw_os_error() == Some(libc::ENETDOWN) {
+                        self.note_down();
+                    }
+                    outcome.error = Some(error).filter(|error| !not_now(error));
+                }
             }
             if sent < count as i32 {
                 return outcome;
@@ -261,6 +300,9 @@ impl PacketSocket {
         // SAFETY: the kernel writes one integer.
         unsafe {
             libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, pointer, &mut size);
+        }
+        if error == libc::ENETDOWN {
+            self.note_down();
         }
         (error != 0).then(|| io::Error::from_raw_os_error(error))
     }

@@ -161,7 +161,7 @@ impl Driver for AfPacket {
                 None => continue,
             };
             match error.raw_os_error() {
-                // A device that is down accepts nothing; it may come up again.
+                // A device that is down or has no carrier accepts nothing; that may change.
                 Some(libc::ENETDOWN | libc::ENXIO) => {
                     self.check()?;
                     sent.down = true;
@@ -196,6 +196,7 @@ impl Driver for AfPacket {
             self.check()?;
         }
         self.join()?;
+        self.interface.note_sleep();
         Ok(self.segmenter.is_empty() && !self.interface.has_frame())
     }
 
@@ -218,7 +219,7 @@ impl Driver for AfPacket {
     }
 
     fn link_state(&self) -> Option<LinkState> {
-        Some(match (link_state(&self.interface), &self.instead) {
+        Some(match (link_state(&self.interface, MAX_FRAME), &self.instead) {
             (LinkState::Up, Some(why)) => LinkState::Limited(why.clone()),
             (LinkState::Limited(state), Some(why)) => LinkState::Limited(format!("{state}; {why}")),
             (LinkState::Waiting(state), Some(why)) => LinkState::Waiting(format!("{state}; {why}")),
@@ -235,10 +236,10 @@ impl Driver for AfPacket {
     }
 }
 
-/// The state of the interface of a packet socket.
-pub(super) fn link_state(socket: &PacketSocket) -> LinkState {
+/// The state of the interface of a packet socket, for a driver that receives frames of up to `longest` bytes.
+pub(super) fn link_state(socket: &PacketSocket, longest: usize) -> LinkState {
     match socket.interface() {
-        Ok(interface) => interface.link_state(),
+        Ok(interface) => interface.link_state(longest),
         Err(error) => LinkState::Gone(error.to_string()),
     }
 }

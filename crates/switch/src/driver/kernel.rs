@@ -5,8 +5,8 @@ use crate::batch::MAX_FRAME;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The greatest MTU of a device for whose frames buffers have room, with an Ethernet header.
-const MAX_MTU: usize = MAX_FRAME - 14;
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
 
 /// What the kernel says about a network device.
 #[derive(Clone, Copy, Debug)]
@@ -34,31 +34,36 @@ impl Interface {
 
     /// Asks for the device with this number, by a socket of any kind.
     pub(crate) fn numbered(socket: &impl AsRawFd, number: libc::c_int) -> io::Result<Self> {
-        // SAFETY: an all-zero request is valid. The call reads the number, and fills in the name.
-        let name = unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            request.ifr_ifru.ifru_ifindex = number;
-            check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &mut request) as isize)?;
-            request.ifr_name
-        };
-        Self::named(socket, name)
+        Self::named(socket, name_of(socket, number)?)
     }
 
-    /// Whether it passes frames for which buffers have no room. Those of the loopback device hardly ever are as long as it allows.
-    fn is_too_great(&self) -> bool {
-        self.mtu > MAX_MTU && self.flags & libc::IFF_LOOPBACK == 0
+    /// Whether the device with this number has a carrier; `None` if it is down. Takes less time than [`numbered`](Self::numbered).
+    pub(crate) fn carrier(socket: &impl AsRawFd, number: libc::c_int) -> io::Result<Option<bool>> {
+        // SAFETY: an all-zero request is valid. The call reads the name, and fills in the flags.
+        let flags = unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            request.ifr_name = name_of(socket, number)?;
+            check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) as isize)?;
+            libc::c_int::from(request.ifr_ifru.ifru_flags)
+        };
+        Ok((flags & libc::IFF_UP != 0).then_some(flags & libc::IFF_RUNNING != 0))
+    }
+
+    /// Whether it passes frames of more than `longest` bytes. Those of the loopback device hardly ever are as long as it allows.
+    fn passes_more_than(&self, longest: usize) -> bool {
+        self.mtu > longest - ETHERNET && self.flags & libc::IFF_LOOPBACK == 0
     }
 
     /// Refuses a device that passes frames for which buffers have no room.
     pub(crate) fn check_mtu(&self) -> io::Result<()> {
-        match self.is_too_great() {
+        match self.passes_more_than(MAX_FRAME) {
             true => Err(io::Error::from_raw_os_error(libc::EMSGSIZE)),
             false => Ok(()),
         }
     }
 
-    /// Whether it is up and has a carrier.
-    pub(crate) fn link_state(&self) -> LinkState {
+    /// Whether it is up and has a carrier, and passes no frames of more than `longest` bytes, which its driver drops.
+    pub(crate) fn link_state(&self, longest: usize) -> LinkState {
         let (name, mtu) = (text(&self.name), self.mtu);
         if self.flags & libc::IFF_UP == 0 {
             return is_down(&self.name);
@@ -68,12 +73,23 @@ impl Interface {
                 "{name} has no carrier: its cable or its other end is disconnected or down"
             ));
         }
-        match self.is_too_great() {
+        match self.passes_more_than(longest) {
             true => LinkState::Limited(format!(
-                "{name} has an MTU of {mtu}, and longer frames than {MAX_FRAME} bytes are dropped: ip link set {name} mtu 1500"
+                "{name} has an MTU of {mtu}, and longer frames than {longest} bytes are dropped: ip link set {name} mtu 1500"
             )),
             false => LinkState::Up,
         }
+    }
+}
+
+/// The name of the device with this number.
+fn name_of(socket: &impl AsRawFd, number: libc::c_int) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+    // SAFETY: an all-zero request is valid. The call reads the number, and fills in the name.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_ifru.ifru_ifindex = number;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &mut request) as isize)?;
+        Ok(request.ifr_name)
     }
 }
 

@@ -190,6 +190,35 @@ fn a_switch_counts_every_frame_of_an_xdp_port() {
     expected.drops[drop_index(Reason::DOWN)] = 50;
     assert_eq!(runner.counters(port).unwrap(), expected);
 
+    // Without a carrier, the kernel would drop them without a word. The port looks for one after some calls.
+    let becomes = |runner: &SwitchRunner<StaticTable>, is_up| {
+        let start = Instant::now();
+        while (runner.link_state(port) == Some(LinkState::Up)) != is_up {
+            assert!(start.elapsed() < TIMEOUT, "the carrier is not noticed");
+        }
+    };
+    becomes(&runner, true);
+    assert!(ip("link set right down"));
+    becomes(&runner, false);
+    for frame in &frames[60..100] {
+        assert_eq!(send(&mut outside, std::slice::from_ref(frame)), 1);
+        while runner.step() > 0 {}
+    }
+    let counters = runner.counters(port).unwrap();
+    let down = counters.drops[drop_index(Reason::DOWN)];
+    (expected.sent_frames, expected.sent_bytes) = (210 + 90 - down, 60 * (210 + 90 - down));
+    expected.drops[drop_index(Reason::DOWN)] = down;
+    assert_eq!(counters, expected);
+    assert!((50 + 40 - 16..=50 + 40).contains(&down), "{down}");
+    assert!(ip("link set right up"));
+    becomes(&runner, true);
+    let (before, start) = (expected.sent_frames, Instant::now());
+    while runner.counters(port).unwrap().sent_frames == before {
+        send(&mut outside, &frames[..1]);
+        while runner.step() > 0 {}
+        assert!(start.elapsed() < TIMEOUT, "the port does not send again");
+    }
+
     // The device is removed: the port is down, and sleeping runners learn it.
     assert!(ip("link del left"));
     while runner.down(port).is_none() {
@@ -254,6 +283,13 @@ fn frames_that_are_too_long_for_the_device_are_counted() {
         assert_eq!(port.skipped(), skipped.collect::<Vec<_>>());
         assert_eq!(receive(&mut far, expected.len()), expected);
     }
+    // Longer frames than buffers have room for never reach the port, which says so.
+    assert!(ip("link set left mtu 1775"));
+    let why =
+        "left has an MTU of 1775, and longer frames than 1788 bytes are dropped: ip link set left mtu 1500";
+    assert_eq!(port.link_state(), Some(LinkState::Limited(why.into())));
+    assert!(ip("link set left mtu 1774"));
+    assert_eq!(port.link_state(), Some(LinkState::Up));
     assert!(ip("link set left down"));
     assert_eq!(port.link_state(), Some(LinkState::Waiting("left is down: ip link set left up".into())));
 }

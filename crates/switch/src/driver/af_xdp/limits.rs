@@ -16,6 +16,9 @@ const SHORT: usize = 68 + HEADER;
 /// The greatest MTU whose frames fit into a buffer, with an Ethernet header and a VLAN tag.
 pub(super) const MAX_MTU: u32 = (BUFFER - HEADROOM - HEADER - TAG) as u32;
 
+/// The longest frame without a tag of a device with this MTU.
+pub(super) const MAX_UNTAGGED: usize = MAX_MTU as usize + HEADER;
+
 /// Maximum number of receive queues of a port: each takes 4 MB of memory, or 8 if it also sends, and a descriptor of a message
 /// between processes.
 pub(super) const MAX_QUEUES: u32 = 16;

@@ -6,7 +6,7 @@
 use super::checksum;
 use super::device::Device;
 use super::error::XdpError;
-use super::limits::fits;
+use super::limits::{MAX_UNTAGGED, fits};
 use super::program::SocketMap;
 use super::socket::{self, Losses, Rings};
 use super::umem::Umem;
@@ -315,6 +315,7 @@ impl AfXdp {
                         taken_back += 1;
                     }
                     send.submit();
+                    self.device.watch.note_down();
                     self.device.check()?;
                     return Ok(Some(taken_back));
                 }
@@ -411,6 +412,11 @@ impl Driver for AfXdp {
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         self.reclaim()?;
+        if !self.device.watch.can_send() {
+            self.skipped.clear();
+            self.device.check()?;
+            return Ok(Sent { down: true, ..Sent::default() });
+        }
         if frames.len() >= UNWATCHED_FRAMES && !self.stays_watched {
             self.watch_sender(false)?;
         }
@@ -471,6 +477,7 @@ impl Driver for AfXdp {
         if self.device.watch.take_error().is_some() || self.device.is_gone() {
             self.device.check()?;
         }
+        self.device.watch.note_sleep();
         if self.is_late {
             self.flush(0)?;
         }
@@ -495,7 +502,7 @@ impl Driver for AfXdp {
     }
 
     fn link_state(&self) -> Option<LinkState> {
-        Some(link_state(&self.device.watch))
+        Some(link_state(&self.device.watch, MAX_UNTAGGED))
     }
 
     fn take_missed(&mut self) -> u64 {
