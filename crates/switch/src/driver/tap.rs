@@ -32,6 +32,9 @@ const OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F
 /// Segmentation of UDP, since Linux 6.2 (`TUN_F_USO4`, `TUN_F_USO6`).
 const UDP_OFFLOADS: libc::c_uint = 0x60;
 
+/// Why a device can't be used any more.
+const WAS_REMOVED: &str = "the device was removed";
+
 /// A TAP device.
 #[derive(Debug)]
 pub struct Tap {
@@ -208,6 +211,9 @@ impl Driver for Tap {
             let length = match file.read(buffer) {
                 Ok(length) => length,
                 Err(error) if not_now(&error) => break,
+                Err(error) if error.raw_os_error() == Some(libc::EBADFD) => {
+                    return Err(io::Error::new(io::ErrorKind::NotFound, WAS_REMOVED).into());
+                }
                 Err(error) => return Err(error.into()),
             };
             let Some(frame) = RxFrame::from_tap(buffer.get(..length).unwrap_or_default(), *has_headers)
@@ -292,7 +298,7 @@ impl Driver for Tap {
         // Its name, which may have changed, would have to be asked for under the lock that the kernel has for all devices.
         let events = ready_events(&self.file, libc::POLLOUT);
         Some(match (events & libc::POLLERR != 0, events & libc::POLLOUT != 0) {
-            (true, _) => LinkState::Gone("the device was removed".into()),
+            (true, _) => LinkState::Gone(WAS_REMOVED.into()),
             (false, true) => LinkState::Up,
             (false, false) => is_down(&self.name),
         })
