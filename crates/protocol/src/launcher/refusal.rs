@@ -131,6 +131,15 @@ impl Error for Refusal {}
 
 /// The error number for a device whose frames are too long (EMSGSIZE).
 const TOO_LONG: i32 = 90;
+/// The error numbers for a device that is not there (ENODEV), and for one that is not of the expected kind (EINVAL).
+const NO_DEVICE: i32 = 19;
+const NO_TAP: i32 = 22;
+/// The error number for a tap device that a program uses, and for a device that has an XDP program (EBUSY).
+const BUSY: i32 = 16;
+/// The error number for a veth that receives through fewer queues than its other end sends through (ENOSPC).
+const FEW_QUEUES: i32 = 28;
+/// The error number for an address that no interface has (EADDRNOTAVAIL).
+const NO_ADDRESS: i32 = 99;
 /// The error numbers for a server that does not answer yet (EAGAIN), and for one that says something else (EPROTO).
 const NOT_YET: i32 = 11;
 const OTHER_PROTOCOL: i32 = 71;
@@ -141,6 +150,21 @@ impl fmt::Display for Shortfall {
             (Step::OpenTap | Step::OpenInterface, TOO_LONG) => f.write_str(
                 "can't use an interface with this MTU, which must be at most 2,034, as frames in switches have up to 2,048 bytes: \
                  ip link set DEVICE mtu 1500",
+            ),
+            (Step::OpenTap, NO_TAP) => f.write_str("there is a device of this name that is no tap device"),
+            (Step::OpenTap, BUSY) => f.write_str("another program uses it"),
+            (Step::ReservePort, NO_ADDRESS) => f.write_str("this host does not have the local address"),
+            (Step::OpenInterface, NO_DEVICE) => {
+                f.write_str("there is none of this name in the network namespace of the launcher")
+            }
+            (Step::AttachXdpProgram, BUSY) => {
+                write!(f, "can't {}, because the interface has another one: ip link set DEVICE xdp off", self.step)
+            }
+            (Step::AttachXdpProgram, FEW_QUEUES) => write!(
+                f,
+                "can't {}, because the other end of the veth sends through more queues than the interface receives through: \
+                 ethtool -L DEVICE rx N",
+                self.step
             ),
             (Step::ConnectSocket, NOT_YET) => {
                 write!(f, "can't {}: its server does not accept the connection, or does not answer", self.step)
@@ -192,5 +216,37 @@ impl fmt::Display for Step {
             Self::OpenFolder => "open the folder for the files of boxes",
             Self::ChangeUser => "run fabrics as a user other than root",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortfall_says_what_to_do() {
+        for (step, errno, expected) in [
+            (Step::OpenTap, NO_TAP, "there is a device of this name that is no tap device"),
+            (Step::OpenTap, BUSY, "another program uses it"),
+            (Step::ReservePort, NO_ADDRESS, "this host does not have the local address"),
+            (Step::OpenInterface, TOO_LONG, "ip link set DEVICE mtu 1500"),
+            (
+                Step::OpenInterface,
+                NO_DEVICE,
+                "there is none of this name in the network namespace of the launcher",
+            ),
+            (
+                Step::AttachXdpProgram,
+                BUSY,
+                "can't attach the XDP program, because the interface has another one: ip link set DEVICE xdp off",
+            ),
+            (Step::AttachXdpProgram, FEW_QUEUES, "ethtool -L DEVICE rx N"),
+            (Step::AttachXdpProgram, 95, "can't attach the XDP program: Operation not supported"),
+            (Step::ConnectSocket, NOT_YET, "its server does not accept the connection, or does not answer"),
+            (Step::FitXdpBuffers, TOO_LONG, "can't use XDP with this MTU, which must be at most 1,774"),
+        ] {
+            let text = Refusal::Failed(Shortfall { step, errno }).to_string();
+            assert!(text.contains(expected), "{text}");
+        }
     }
 }
