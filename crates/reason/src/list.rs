@@ -302,10 +302,10 @@ reasons! {
         "Raise the port's limit.";
     FAULTY "faulty":
         "The other side of the port wrote an invalid descriptor.",
-        "The box is broken or hostile; restart it and check its image.";
+        "The box or peer there is broken or hostile; restart it and check its program.";
     DOWN "down":
-        "The destination port is gone, cannot send, or its device is down.",
-        "Start the box, or set the interface up.";
+        "The destination port is gone, or its device or peer is down or disconnected.",
+        "`clickbox port ls` says what is missing. Start the box or peer, or set the interface up.";
     MISSED "missed":
         "The frame arrived faster than the switch could read from the device.",
         "Give the switch another core, or slow the sender down.";
