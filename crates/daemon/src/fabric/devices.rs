@@ -98,16 +98,17 @@ impl Devices {
             || exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
 
-    /// Whether two ports have the same network interface. A learning switch would send its broadcasts back.
+    /// Whether two ports have the same network interface.
     pub(crate) fn same_interface(one: &AddPort, other: &AddPort) -> bool {
-        let interface = |port: &AddPort| {
-            let mut all = devices(port).into_iter().flatten();
-            all.find_map(|device| match device {
-                PortDevice::Interface(name) | PortDevice::Xdp(name, _) => Some(name),
-                _ => None,
-            })
-        };
-        interface(one).is_some_and(|name| interface(other) == Some(name))
+        let interface = |port| interface(port).filter(|(_, is_tap)| !is_tap);
+        interface(one).is_some_and(|found| interface(other) == Some(found))
+    }
+
+    /// Whether what goes out through one of two ports comes in through the other, so that a learning switch would send broadcasts
+    /// round and round: they have the same network interface, or one has the tap device whose other end the other has.
+    pub(crate) fn are_joined(one: &AddPort, other: &AddPort) -> bool {
+        let name = |port| interface(port).map(|(name, _)| name);
+        name(one).is_some_and(|found| name(other) == Some(found))
     }
 
     /// Has another launcher keep what a port has: `duplicate` gets the descriptor from the fabric.
@@ -154,6 +155,15 @@ fn is_about_xdp(refusal: &Refusal) -> bool {
 
 fn is_busy(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Failed(shortfall) if shortfall.errno == Errno::BUSY.raw_os_error())
+}
+
+/// The network interface of a port, and whether the port is the other end of that, a tap device.
+fn interface(port: &AddPort) -> Option<(String, bool)> {
+    devices(port).into_iter().flatten().find_map(|device| match device {
+        PortDevice::Interface(name) | PortDevice::Xdp(name, _) => Some((name, false)),
+        PortDevice::Tap(name) => Some((name, true)),
+        _ => None,
+    })
 }
 
 /// The devices and files of a port.
@@ -209,5 +219,40 @@ fn absolute(path: Option<&str>) -> Result<Option<PathBuf>, RequestError> {
     match path.map(Path::new) {
         Some(path) if path.is_relative() => Err(RequestError::RelativePath(path.into())),
         path => Ok(path.map(Path::to_path_buf)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::Limits;
+
+    #[test]
+    fn ports_with_one_interface_are_joined() {
+        let device = |name: &str| Some(name.parse().expect("a name"));
+        let packet = |name: &str| PortDriver::AfPacket { device: device(name) };
+        let tap = |name: &str| PortDriver::Tap { device: device(name), queues: None };
+        let xdp = |name: &str| PortDriver::AfXdp { device: device(name), queues: None };
+        let port = |driver| AddPort {
+            name: "p".parse().expect("a name"),
+            driver,
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        };
+        for (one, other, same, joined) in [
+            (packet("eth0"), packet("eth0"), true, true),
+            (packet("eth0"), xdp("eth0"), true, true),
+            (packet("eth0"), packet("eth1"), false, false),
+            (packet("tap0"), tap("tap0"), false, true),
+            (tap("tap0"), xdp("tap0"), false, true),
+            (tap("tap0"), packet("tap1"), false, false),
+            (tap("tap0"), PortDriver::Null {}, false, false),
+            (PortDriver::Null {}, PortDriver::Null {}, false, false),
+        ] {
+            let found = [Devices::same_interface, Devices::are_joined]
+                .map(|of| of(&port(one.clone()), &port(other.clone())));
+            assert_eq!(found, [same, joined], "{one:?} {other:?}");
+        }
     }
 }

@@ -213,7 +213,7 @@ impl Supervisor {
 
     /// Returns an error if a switch is not to be connected to what a new port leads to.
     fn check_connection(&self, near: &CreateSwitch, port: &AddPort) -> Result<(), OperationError> {
-        let same = |other: &&AddPort| other.name != port.name && Devices::same_interface(port, other);
+        let same = |other: &&AddPort| other.name != port.name && Devices::are_joined(port, other);
         if near.mode == SwitchMode::Learning
             && let Some(other) = near.ports.iter().find(same)
         {
