@@ -341,6 +341,18 @@ fn the_address_of_a_box_cannot_be_taken() {
     let known = supervisor.addresses(&lan).unwrap();
     let rows: Vec<_> = known.iter().map(|entry| (entry.mac, entry.port.as_str(), entry.kind)).collect();
     assert_eq!(rows, [(owner_mac, "owner.0", AddressKind::Static)]);
+
+    // The switch has what its ports received, sent and lost, also those that were removed.
+    let sum = || {
+        let status = supervisor.show_switch(&lan).unwrap().status;
+        let drops: Vec<_> = status.drops.into_iter().filter(|(_, count)| *count > 0).collect();
+        (status.traffic.received_packets, status.traffic.sent_packets, drops)
+    };
+    let expected = (250, 100, vec![("down".to_string(), 50), ("spoofed".to_string(), 100)]);
+    assert_eq!(sum(), expected);
+    supervisor.remove_box(&name("owner")).unwrap();
+    assert_eq!(supervisor.show_switch(&lan).unwrap().port_list.len(), 1);
+    assert_eq!(sum(), expected);
 }
 
 /// Without the right to be transparent, a box sends from the address of its port only; `source` sets another address.

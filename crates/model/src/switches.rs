@@ -491,11 +491,11 @@ pub struct SwitchStatus {
     pub ports: u32,
     /// Number of addresses in the table.
     pub addresses: u32,
-    /// Traffic of all ports together.
+    /// Traffic of all ports together, with those that were removed.
     pub traffic: Traffic,
     /// Current rates. `cores` is the CPU time of the switch itself.
     pub rates: Rates,
-    /// Dropped frames of all ports by reason.
+    /// Dropped frames of all ports by reason, with those that were removed.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
     /// The flows of a steering switch, and how packets found them. Absent: the switch has another mode.

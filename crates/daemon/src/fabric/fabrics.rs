@@ -266,6 +266,8 @@ impl Fabrics {
             whole.addresses.extend(addresses.filter(|(switch, _)| !self.is_proxy(switch, &owner)));
             let steering = part.steering.into_iter();
             whole.steering.extend(steering.filter(|(switch, _)| !self.is_proxy(switch, &owner)));
+            let removed = part.removed.into_iter();
+            whole.removed.extend(removed.filter(|(switch, _)| !self.is_proxy(switch, &owner)));
             whole.boxes.extend(part.boxes);
         }
         // What a proxy loses on its way to and from the switch is lost at the port of the switch that leads to the proxy.

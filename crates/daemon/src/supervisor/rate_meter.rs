@@ -115,14 +115,15 @@ impl RateMeter {
         self.ports.retain(|(switch, _), _| switch != name);
         if let Some((_, last)) = &mut self.last {
             last.switches.remove(name);
+            last.removed.remove(name);
         }
     }
 
     /// The same for a port.
     pub(super) fn forget_port(&mut self, switch: &SwitchName, port: &PortName) {
         self.ports.remove(&(switch.clone(), port.clone()));
-        if let Some(ports) = self.last.as_mut().and_then(|(_, last)| last.switches.get_mut(switch)) {
-            ports.remove(port);
+        if let Some((_, last)) = &mut self.last {
+            last.remove_port(switch, port);
         }
     }
 }
@@ -130,6 +131,7 @@ impl RateMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::fabric::Counters;
 
     #[test]
     fn rates_cover_the_last_interval() {
@@ -181,6 +183,18 @@ mod tests {
             meter.advance(start + second * seconds, snapshot, BTreeMap::new());
             ports.each_ref().map(|port| meter.ports[&(lan.clone(), port.clone())].received_packets)
         };
+        // The switch has what a removed port received.
+        let mut removed = TrafficSnapshot::default();
+        removed.switches.entry(lan.clone()).or_default().entry(ports[0].clone()).or_default().counters =
+            Counters { received_packets: 100, ..Counters::default() };
+        meter.last = Some((start, removed.clone()));
+        meter.forget_port(&lan, &ports[0]);
+        removed.remove_port(&lan, &ports[0]);
+        assert_eq!(removed.switch(&lan).counters.received_packets, 100);
+        removed.switches.entry(lan.clone()).or_default().entry(ports[1].clone()).or_default().counters =
+            Counters { received_packets: 30, ..Counters::default() };
+        meter.advance(start + second, removed, BTreeMap::new());
+        assert_eq!(meter.switches[&lan].received_packets, 30.0);
         meter.last = Some((start, TrafficSnapshot::default()));
         assert_eq!(measure(&mut meter, 1, 100), [100.0, 100.0]);
         meter.forget_port(&lan, &ports[0]);

@@ -172,6 +172,7 @@ impl Network {
             Endpoint::Switch { switch, port, slot } => {
                 let connected = slot.set(None);
                 self.drop_port(&switch, &port);
+                self.count_ended(&switch, record.lost);
                 connected
             }
             Endpoint::Pipe { pipe, side, link, name } => {

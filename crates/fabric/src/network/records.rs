@@ -9,7 +9,7 @@ use model::{
 };
 use packet::steering::Steering;
 use protocol::agent::ControllerState;
-use protocol::fabric::{PortNumberMark, ServiceDefinition, SteeringDefinition};
+use protocol::fabric::{PortNumberMark, PortStats, ServiceDefinition, SteeringDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
@@ -56,6 +56,8 @@ pub(super) struct SwitchRecord {
     /// Its definition, without ports.
     pub(super) definition: CreateSwitch,
     pub(super) ports: BTreeMap<PortName, PortRecord>,
+    /// The sum over the ports that were removed.
+    pub(super) removed: PortStats,
     /// The port for frames to unknown addresses, in a static switch.
     pub(super) default: Option<PortName>,
     /// The numbers of ports, also of those that are gone, in a steering switch: the keys that flows use for them.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use switch::driver::Pipe;
 use switch::{
     Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId, PortSettings,
-    RateLimit, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
+    RateLimit, Reason, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
 };
 
 /// The smallest table of a learning switch, in addresses.
@@ -124,6 +124,7 @@ impl Network {
             name: definition.name.clone(),
             definition: CreateSwitch { ports: Vec::new(), ..definition.clone() },
             ports: BTreeMap::new(),
+            removed: PortStats::default(),
             default: None,
             port_numbers: Numbers::default(),
             numbered: PortNumberMark { switch: secret(), change: 0 },
@@ -405,8 +406,22 @@ impl Network {
             && let Some(entry) = record.ports.remove(port)
         {
             entry.captures.end();
+            // With what the driver has missed.
+            let counters = reported(&runner.counters(entry.id).unwrap_or_default());
+            let cost = runner.cost(entry.id).unwrap_or_default().time;
+            record.removed.add(&PortStats { counters, cost, ..PortStats::default() });
             runner.remove_port(entry.id);
             record.default.take_if(|default| default == port);
+        }
+    }
+
+    /// Counts packets that were lost in the rings of a box whose port was removed.
+    pub(super) fn count_ended(&mut self, switch: &SwitchName, lost: u64) {
+        if lost > 0
+            && let Ok((record, _)) = self.record_and_runner(switch)
+        {
+            let drops = &mut record.removed.counters.drops;
+            *drops.entry(Reason::BOX_ENDED.name().into()).or_default() += lost;
         }
     }
 
@@ -559,6 +574,12 @@ impl Network {
             (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };
         record.ports.iter().map(look).collect()
+    }
+
+    /// The sum over the ports of a switch that were removed.
+    pub(super) fn removed_ports(&self, switch: &SwitchName) -> PortStats {
+        let record = self.number(switch).ok().and_then(|number| self.switches.get(number));
+        record.map_or_else(PortStats::default, |record| record.removed.clone())
     }
 
     pub(super) fn switch_captures(

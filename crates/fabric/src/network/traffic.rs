@@ -15,6 +15,7 @@ impl Network {
             snapshot.addresses.insert(name.clone(), self.address_count(&name));
             let steering = self.steering_status(&name);
             snapshot.steering.extend(steering.map(|steering| (name.clone(), steering)));
+            snapshot.removed.insert(name.clone(), self.removed_ports(&name));
             let ports = self.switch_ports(&name);
             snapshot.switches.insert(name, ports);
         }

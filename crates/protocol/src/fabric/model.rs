@@ -477,12 +477,23 @@ pub struct TrafficSnapshot {
     /// How packets found their flows, by steering switch.
     #[serde(default)]
     pub steering: BTreeMap<SwitchName, SteeringStatus>,
+    /// The sum over the ports that were removed, by switch.
+    #[serde(default)]
+    pub removed: BTreeMap<SwitchName, PortStats>,
 }
 
 impl TrafficSnapshot {
-    /// The sum over the ports of a switch.
+    /// The sum over the ports of a switch, with those that were removed: it never becomes less.
     pub fn switch(&self, name: &SwitchName) -> PortStats {
-        sum(self.switches.get(name).into_iter().flat_map(BTreeMap::values))
+        let ports = self.switches.get(name).into_iter().flat_map(BTreeMap::values);
+        sum(ports.chain(self.removed.get(name)))
+    }
+
+    /// Counts a port among those that were removed.
+    pub fn remove_port(&mut self, switch: &SwitchName, port: &PortName) {
+        if let Some(stats) = self.switches.get_mut(switch).and_then(|ports| ports.remove(port)) {
+            self.removed.entry(switch.clone()).or_default().add(&stats);
+        }
     }
 
     /// The statistics of a box's ports, by number.
