@@ -219,7 +219,7 @@ fn a_table_binds_ports_of_dpdk_to_interfaces() {
         "0000:03:00.0: no interface has this name: say which one it stands for, as in \
          `clickbox run --device 0000:03:00.0=af_packet:eth0`; in a box, the name is the number of one of its ports",
         "1: the element needs the driver af_packet: use --device 1=af_packet:two",
-        "1: No such device",
+        "1: three: No such device",
     ] {
         assert!(errors.contains(text), "no {text:?} in: {errors}");
     }

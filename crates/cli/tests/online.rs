@@ -565,12 +565,17 @@ fn captures_print_bytes() {
 fn switches_and_ports_are_managed() {
     let port = r#"{"name": "tap0", "driver": {"kind": "tap"}, "limits": {}, "rates": RATES, "traffic": TRAFFIC,
         "fault": "the device is gone", "drops": {"full": 2}}"#;
+    let client = r#"{"name": "vpp0", "driver": {"kind": "memif", "path": "/run/vpp", "role": "client"}, "limits": {}, "rates": RATES,
+        "traffic": TRAFFIC, "link": "waiting", "fault": "no server"}"#;
     let switch = r#"{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 1024, "ports": 1,
-        "created": "2026-01-31T12:00:00.000Z", "addresses": 2, "rates": RATES, "traffic": TRAFFIC, "port_list": [PORT]}"#;
+        "created": "2026-01-31T12:00:00.000Z", "addresses": 2, "rates": RATES, "traffic": TRAFFIC, "port_list": [PORT, CLIENT]}"#;
     let rates = r#"{"received_packets": 0, "received_bits": 0, "sent_packets": 0, "sent_bits": 0, "dropped_packets": 0,
         "cores": 0}"#;
     let traffic = r#"{"received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0}"#;
-    let fill = |text: &str| text.replace("PORT", port).replace("RATES", rates).replace("TRAFFIC", traffic);
+    let fill = |text: &str| {
+        let ports = text.replace("PORT", port).replace("CLIENT", client);
+        ports.replace("RATES", rates).replace("TRAFFIC", traffic)
+    };
     let (port, switch) = (fill(port), fill(switch));
     let server = Server::new(
         "switches",
@@ -593,7 +598,13 @@ fn switches_and_ports_are_managed() {
     server.check(
         &["switch", "show", "lan"],
         0,
-        &["tap0", "tap (fault)", "lan/tap0: the device is gone\n", "full 2"],
+        &[
+            "tap0",
+            "tap (fault)",
+            "lan/tap0: the device is gone\n",
+            "full 2",
+            "memif client /run/vpp 0 (waiting)",
+        ],
     );
     let requests =
         server.check(&["port", "add", "lan", "in", "--driver", "pcap", "--read", "x.pcap"], 0, &[]);

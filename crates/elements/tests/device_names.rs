@@ -423,7 +423,7 @@ fn arguments_without_a_meaning_are_errors() {
         ("FromDPDKDevice(0, FLOW_RULES x) -> Discard", "FLOW_RULES: unknown argument"),
         ("FromDPDKDevice -> Discard", "DEVNAME: required argument missing"),
         ("Idle -> ToDPDKDevice(0, 0, 1)", "too many arguments"),
-        ("FromDevice(0, METHOD FAST) -> Discard", "bad METHOD"),
+        ("FromDevice(0, METHOD FAST) -> Discard", "bad METHOD FAST: use LINUX, PCAP or XDP"),
         ("Idle -> ToHost(TYPE IP)", "TYPE: only ETHER is possible"),
         ("Idle -> ToHost(fake0)", "requires an initialized FromHost with the same dev_name"),
     ];

@@ -73,6 +73,11 @@ pub(super) fn open(
                 {
                     bindings::unbound(name)
                 }
+                // The message begins with the name in the configuration.
+                IoError::NotFound(text) if name != interface => {
+                    IoError::NotFound(format!("{interface}: {text}"))
+                }
+                IoError::Failed(text) if name != interface => IoError::Failed(format!("{interface}: {text}")),
                 error => error,
             })
         }

@@ -179,8 +179,8 @@ impl fmt::Display for PortOptionsError {
             Self::NoCapture(port) => write!(f, "port {port}: a pcap port needs --read, --write or both"),
             Self::NoMemif(port) => write!(
                 f,
-                "port {port}: a memif port needs --path SOCKET, and --role server or --role client: the other than the \
-                 process at the other end has"
+                "port {port}: a memif port needs --path SOCKET, and --role server or --role client: the one that the \
+                 process at the other end does not have"
             ),
             Self::NoVhostUser(port) => write!(f, "port {port}: a vhost_user port needs --path SOCKET"),
             Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),

@@ -30,6 +30,6 @@ pub(super) fn check_method(method: Option<&Word>, setup: &mut Setup) -> Result<b
             setup.warn_about(other, problem);
             Ok(false)
         }
-        Some(_) => Err(SetupError::new("bad METHOD")),
+        Some(other) => Err(SetupError::new(format_args!("bad METHOD {other}: use LINUX, PCAP or XDP"))),
     }
 }

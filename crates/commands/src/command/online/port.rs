@@ -196,8 +196,9 @@ fn row(Entry { switch, port }: Entry) -> Vec<String> {
         PortDriver::Box { name, port } => format!("box {name}:{port}"),
     };
     let state = match (&port.fault, port.link, &port.awaits) {
+        // A client that can't connect yet has a fault too.
+        (_, Some(LinkState::Waiting), _) => " (waiting)",
         (Some(_), ..) => " (fault)",
-        (None, Some(LinkState::Waiting), _) => " (waiting)",
         (None, Some(LinkState::Connected), _) => " (connected)",
         (None, Some(LinkState::Up) | None, Some(_)) => " (see below)",
         (None, Some(LinkState::Up) | None, None) => "",
