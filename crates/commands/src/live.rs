@@ -166,11 +166,11 @@ impl Row {
 fn select_rows(rows: &[Row], room: usize) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..rows.len()).collect();
     if indices.len() > room {
-        indices.sort_by_key(|&index| {
+        sorting::sort_by_key(&mut indices, |&index| {
             rows.get(index).map_or((true, true), |row| (!row.is_named, row.packets == 0))
         });
         indices.truncate(room);
-        indices.sort_unstable();
+        sorting::sort(&mut indices);
     }
     indices
 }

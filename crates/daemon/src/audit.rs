@@ -472,7 +472,7 @@ fn recover(
     if stored.is_empty() {
         return Ok(Vec::new());
     }
-    let known: BTreeSet<_> = there.iter().map(|(_, entry)| key(entry)).collect();
+    let known: BTreeSet<_> = sorting::collect(there.iter().map(|(_, entry)| key(entry)));
     let rows = stored.iter().map(|(row, _)| *row).collect();
     let (mut lines, mut last) = (Vec::new(), there.last().map_or(0, |(number, _)| *number));
     for (_, entry) in stored.into_iter().filter(|(_, entry)| !known.contains(&key(entry))) {

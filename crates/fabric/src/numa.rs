@@ -16,7 +16,7 @@ pub(crate) fn nodes(folder: &Path, allowed: &[usize]) -> Vec<BTreeSet<usize>> {
         })
         .filter(|(_, processors)| !processors.is_empty())
         .collect();
-    found.sort_unstable();
+    sorting::sort(&mut found);
     found.into_iter().map(|(_, processors)| processors).collect()
 }
 
@@ -27,7 +27,7 @@ fn processors(list: &str, allowed: &[usize]) -> BTreeSet<usize> {
         Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
     });
     let ranges: Vec<_> = ranges.collect();
-    allowed.iter().copied().filter(|core| ranges.iter().any(|range| range.contains(core))).collect()
+    sorting::collect(allowed.iter().copied().filter(|core| ranges.iter().any(|range| range.contains(core))))
 }
 
 /// Those of these processors that are at a node, or all of them if there is none.

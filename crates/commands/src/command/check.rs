@@ -103,7 +103,7 @@ fn brief(found: &[Diagnostic]) -> String {
             None => others.push(message.lines().next().unwrap_or_default()),
         }
     }
-    classes.sort_unstable();
+    sorting::sort(&mut classes);
     classes.dedup();
     let mut parts = Vec::new();
     if !classes.is_empty() {

@@ -181,7 +181,7 @@ fn layers(nodes: &[Node], edges: &[Edge], reversed: &[bool]) -> Vec<usize> {
     }
     // Remove empty layers.
     let mut used: Vec<usize> = layers.clone();
-    used.sort_unstable();
+    sorting::sort(&mut used);
     used.dedup();
     layers.iter().map(|layer| used.binary_search(layer).unwrap_or(0)).collect()
 }
@@ -249,7 +249,7 @@ fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], segments: &[Segment], r
                 .iter()
                 .map(|&item| (mean(&neighbours[item], items).unwrap_or(items[item].x), item))
                 .collect();
-            keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
+            sorting::sort_by(&mut keyed, |one, other| one.0.total_cmp(&other.0));
             rows[index] = keyed.into_iter().map(|(_, item)| item).collect();
             spread_row(&rows[index], items);
         }
@@ -373,7 +373,7 @@ fn straighten(rows: &[Vec<usize>], items: &mut [Item], segments: &[Segment], cha
         below[segment.up.0] = Some(segment.down);
     }
     let mut longest: Vec<&Vec<usize>> = chains.iter().filter(|chain| !chain.is_empty()).collect();
-    longest.sort_by_key(|chain| std::cmp::Reverse(chain.len()));
+    sorting::sort_by_key(&mut longest, |chain| std::cmp::Reverse(chain.len()));
     for _ in 0..ROUNDS {
         for chain in &longest {
             let room: Vec<(f64, f64)> =

@@ -94,7 +94,7 @@ fn item_width(name: &str) -> f64 {
 /// The groups and the kinds of ports that occur, with their symbols.
 fn legend(model: &Model) -> Vec<(String, String)> {
     let mut groups: Vec<&str> = model.elements.iter().map(group).collect();
-    groups.sort_unstable();
+    sorting::sort(&mut groups);
     groups.dedup();
     let mark = |(border, ground): (&str, &str)| {
         format!(

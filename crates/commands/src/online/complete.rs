@@ -141,7 +141,7 @@ fn service_names(client: &Client) -> Option<Vec<String>> {
 fn chain_names(client: &Client) -> Option<Vec<String>> {
     let chains = client.ask(&operation::LIST_CHAINS, &[]).ok()?;
     let mut names: Vec<String> = chains.iter().map(|detail| detail.status.chain.name.to_string()).collect();
-    names.sort();
+    sorting::sort(&mut names);
     names.dedup();
     Some(names)
 }

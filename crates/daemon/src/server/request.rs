@@ -81,31 +81,36 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
-        let announced = request.headers().get(CONTENT_LENGTH);
-        match announced.and_then(|value| value.to_str().ok()?.parse().ok()) {
-            Some(length) if length > MAX_BODY => return Err(too_large(length)),
-            _ => {}
-        }
-        let Some(memory) = request.extensions().get::<RequestMemory>().cloned() else {
-            return Err(ErrorResponse::new(ErrorCode::Internal, "the request has no memory"));
-        };
-        let mut buffer = BodyBuffer::new(memory);
-        let read = tokio::time::timeout(BODY_TIMEOUT, buffer.read(request.into_body()));
-        let bytes = match read.await {
-            Ok(Ok(())) => &buffer.bytes,
-            Ok(Err(error)) => return Err(error.into()),
-            Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request body timed out")),
-        };
+        let buffer = read_body(request).await?;
         // An empty body counts as an empty object.
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-        match serde_json::from_slice(text) {
-            Ok(body) => Ok(Self(body)),
-            Err(error) => {
-                let message = format!("the request can't be read: {}", plain(&error.to_string()));
-                Err(ErrorResponse::new(ErrorCode::Invalid, message))
-            }
-        }
+        let text: &[u8] = if buffer.bytes.is_empty() { b"{}" } else { &buffer.bytes };
+        serde_json::from_slice(text).map(Self).map_err(|error| not_readable(&error))
     }
+}
+
+/// The body, whatever it has to become: apart from [`JsonBody`], it is compiled once.
+async fn read_body(request: Request) -> Result<BodyBuffer, ErrorResponse> {
+    let announced = request.headers().get(CONTENT_LENGTH);
+    match announced.and_then(|value| value.to_str().ok()?.parse().ok()) {
+        Some(length) if length > MAX_BODY => return Err(too_large(length)),
+        _ => {}
+    }
+    let Some(memory) = request.extensions().get::<RequestMemory>().cloned() else {
+        return Err(ErrorResponse::new(ErrorCode::Internal, "the request has no memory"));
+    };
+    let mut buffer = BodyBuffer::new(memory);
+    match tokio::time::timeout(BODY_TIMEOUT, buffer.read(request.into_body())).await {
+        Ok(Ok(())) => Ok(buffer),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(ErrorResponse::new(ErrorCode::Timeout, "the request body timed out")),
+    }
+}
+
+fn not_readable(error: &serde_json::Error) -> ErrorResponse {
+    ErrorResponse::new(
+        ErrorCode::Invalid,
+        format!("the request can't be read: {}", plain(&error.to_string())),
+    )
 }
 
 /// Why a body cannot be read.

@@ -1,5 +1,6 @@
 //! Entries of the audit log in the store: of operations whose lines in the log's file may not be on the disk yet.
 
+use super::boxes::parsed;
 use super::error::StoreError;
 use super::schema::Store;
 use crate::audit::{MAX_STORED, StoredChange, StoredEntry};
@@ -10,7 +11,7 @@ impl Store {
     pub(crate) fn audit_entries(&self) -> Result<Vec<StoredEntry>, StoreError> {
         let mut query = self.connection.prepare("SELECT id, entry FROM audit ORDER BY id")?;
         let rows = query.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-        Ok(rows.flatten().filter_map(|(id, text)| Some((id, serde_json::from_str(&text).ok()?))).collect())
+        Ok(rows.flatten().filter_map(|(id, text)| Some((id, parsed(&text).ok()?))).collect())
     }
 }
 

@@ -10,6 +10,11 @@ use rusqlite::{Row, Transaction};
 /// The id of the configuration of a box that an operation adds, until it is written.
 const NOT_WRITTEN: i64 = 0;
 
+/// Parses the JSON of an entry. As bytes, like that of requests: a reader of text would compile each type again.
+pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_slice(text.as_bytes())
+}
+
 /// Parses a text column into a type of the API.
 pub(super) fn read<T: std::str::FromStr>(row: &Row, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
@@ -174,7 +179,7 @@ impl Store {
 
 fn stored_box(row: &Row) -> Result<StoredBox, StoreError> {
     let definition: String = row.get(0)?;
-    let definition = serde_json::from_str(&definition).map_err(|error| StoreError::Entry("box", error))?;
+    let definition = parsed(&definition).map_err(|error| StoreError::Entry("box", error))?;
     Ok(StoredBox { definition, stack: read_some(row, 1)?, created: read(row, 2)?, running: row.get(3)? })
 }
 

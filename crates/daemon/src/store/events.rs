@@ -1,5 +1,6 @@
 //! The journal in the store.
 
+use super::boxes::parsed;
 use super::error::StoreError;
 use super::schema::{Store, Synchronous};
 use api::Event;
@@ -9,7 +10,7 @@ impl Store {
     pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
         let mut query = self.connection.prepare("SELECT event FROM events ORDER BY sequence")?;
         let texts = query.query_map([], |row| row.get::<_, String>(0))?;
-        Ok(texts.flatten().filter_map(|text| serde_json::from_str(&text).ok()).collect())
+        Ok(texts.flatten().filter_map(|text| parsed(&text).ok()).collect())
     }
 
     /// Stores events, and removes those with numbers below `first`. `fetched` has counters and their new values: the

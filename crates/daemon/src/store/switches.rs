@@ -1,6 +1,6 @@
 //! Switches and stacks in the store.
 
-use super::boxes::{read, read_some};
+use super::boxes::{parsed, read, read_some};
 use super::entries::{StoredFlow, StoredFlows, StoredStack, StoredSteering, StoredSwitch, StoredUnconfirmed};
 use super::error::StoreError;
 use super::schema::Store;
@@ -58,8 +58,7 @@ impl Store {
 
     fn stored_switch(&self, row: &Row) -> Result<StoredSwitch, StoreError> {
         let entry: String = row.get(0)?;
-        let entry: SwitchEntry =
-            serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+        let entry: SwitchEntry = parsed(&entry).map_err(|error| StoreError::Entry("switch", error))?;
         let (stack, created) = (read_some(row, 1)?, read(row, 2)?);
         let makers = match (entry.makers, &stack) {
             (Some(makers), _) => makers,
@@ -77,7 +76,7 @@ impl Store {
         // A stack that cannot be read has made nothing that is certain to be its own.
         let definition = self.read_stack(stack.as_str()).map(|stored| stored.definition).unwrap_or_default();
         let switches = definition.switches.into_iter().filter(|defined| defined.name == *switch);
-        switches.flat_map(|defined| defined.ports).map(|port| (port.name, stack.clone())).collect()
+        sorting::collect(switches.flat_map(|defined| defined.ports).map(|port| (port.name, stack.clone())))
     }
 
     /// All stacks that await confirmation, by name.
@@ -108,14 +107,14 @@ impl Store {
 
 fn stored_unconfirmed(row: &Row) -> Result<StoredUnconfirmed, StoreError> {
     let before: Option<String> = row.get(1)?;
-    let before = before.as_deref().map(serde_json::from_str).transpose();
+    let before = before.as_deref().map(parsed).transpose();
     let before = before.map_err(|error| StoreError::Entry("stack", error))?;
     Ok(StoredUnconfirmed { name: read(row, 0)?, before })
 }
 
 fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
     let definition: String = row.get(1)?;
-    let definition = serde_json::from_str(&definition).map_err(|error| StoreError::Entry("stack", error))?;
+    let definition = parsed(&definition).map_err(|error| StoreError::Entry("stack", error))?;
     Ok(StoredStack { name: read(row, 0)?, definition, applied: read(row, 2)? })
 }
 

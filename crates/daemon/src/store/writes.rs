@@ -1,5 +1,6 @@
 //! Writes to handlers of boxes that changed their configurations.
 
+use super::boxes::parsed;
 use super::change::StoreChange;
 use super::error::StoreError;
 use super::schema::Store;
@@ -21,7 +22,7 @@ impl Store {
         let mut query =
             self.connection.prepare_cached("SELECT entry FROM writes WHERE box = ?1 ORDER BY number")?;
         let texts = query.query_map([name.as_str()], |row| row.get::<_, String>(0))?;
-        Ok(texts.flatten().filter_map(|text| serde_json::from_str(&text).ok()).collect())
+        Ok(texts.flatten().filter_map(|text| parsed(&text).ok()).collect())
     }
 }
 

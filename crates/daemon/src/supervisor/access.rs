@@ -315,7 +315,8 @@ impl Supervisor {
         }
         self.require_own_stack(name)?;
         self.adopt(&mut stack.owner)?;
-        let own: BTreeSet<SwitchName> = stack.switches.iter().map(|switch| switch.name.clone()).collect();
+        let own: BTreeSet<SwitchName> =
+            sorting::collect(stack.switches.iter().map(|switch| switch.name.clone()));
         for wanted in &mut stack.switches {
             self.adopt_switch(wanted)?;
         }

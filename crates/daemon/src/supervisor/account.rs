@@ -146,7 +146,7 @@ impl Supervisor {
             let before = parse(name, &configuration.name, &String::from_utf8_lossy(&read()?));
             let mut after = parse(name, &configuration.name, &String::from_utf8_lossy(&read()?));
             let passed: BTreeMap<&AccountPlace, u64> =
-                before.iter().map(|row| (&row.place, passed(row))).collect();
+                sorting::collect(before.iter().map(|row| (&row.place, passed(row))));
             for row in &mut after {
                 row.moved = passed_since(row, &passed);
             }

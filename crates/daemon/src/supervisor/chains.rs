@@ -209,7 +209,7 @@ impl Supervisor {
             }
             let reply = self.steering_reply(&stored.definition.name)?;
             let mut chains: Vec<&StoredChain> = stored.steering.chains.iter().collect();
-            chains.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+            sorting::sort_by(&mut chains, |one, other| one.definition.name.cmp(&other.definition.name));
             found.extend(chains.into_iter().map(|chain| self.chain_detail(chain, &reply)));
         }
         Ok(found)

@@ -132,7 +132,7 @@ fn counters_by_number(replies: Vec<MultipartReply>) -> BTreeMap<u32, Counters> {
         }
         _ => Vec::new(),
     };
-    replies.into_iter().flat_map(of_reply).collect()
+    sorting::collect(replies.into_iter().flat_map(of_reply))
 }
 
 /// Adds what a message of the fabric reports. A group or meter without counters was removed meanwhile.

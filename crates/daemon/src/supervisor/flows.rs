@@ -38,7 +38,7 @@ pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
     if switch.mode != SwitchMode::Steering && !switch.flows.is_empty() {
         return Err(RequestError::FlowsWithoutSteering(name()).into());
     }
-    let distinct: BTreeSet<ControllerAddress> = switch.controllers.iter().copied().collect();
+    let distinct: BTreeSet<ControllerAddress> = sorting::collect(switch.controllers.iter().copied());
     if switch.mode != SwitchMode::Steering && (!distinct.is_empty() || !switch.fail_mode.is_default()) {
         return Err(RequestError::ControllersWithoutSteering(name()).into());
     }
@@ -128,8 +128,8 @@ impl Supervisor {
         let mut stored = self.stored_switch(switch)?;
         let before = stored.clone();
         let ports = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
-        let ports: BTreeSet<PortName> = ports.into_iter().map(|found| found.port.name).collect();
-        let removed: BTreeSet<u64> = gone.iter().map(|flow| flow.id).collect();
+        let ports: BTreeSet<PortName> = sorting::collect(ports.into_iter().map(|found| found.port.name));
+        let removed: BTreeSet<u64> = sorting::collect(gone.iter().map(|flow| flow.id));
         stored.flows.list.retain(|flow| !removed.contains(&flow.id));
         let mut added = Vec::new();
         for flow in new {
@@ -212,8 +212,9 @@ impl Supervisor {
         let Ok(known) = self.flows(switch) else { return };
         // There may be thousands.
         let wanted: BTreeMap<u64, &AddFlow> =
-            stored.flows.list.iter().map(|wanted| (wanted.id, &wanted.flow)).collect();
-        let found: BTreeMap<u64, &AddFlow> = known.iter().map(|found| (found.id, &found.flow)).collect();
+            sorting::collect(stored.flows.list.iter().map(|wanted| (wanted.id, &wanted.flow)));
+        let found: BTreeMap<u64, &AddFlow> =
+            sorting::collect(known.iter().map(|found| (found.id, &found.flow)));
         for (id, flow) in found.iter().filter(|(_, flow)| !flow.is_temporary()) {
             if wanted.get(id) != Some(flow) {
                 let _ = self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: *id });

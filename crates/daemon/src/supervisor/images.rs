@@ -81,7 +81,7 @@ impl Supervisor {
     fn own_images(&self) -> BTreeSet<ImageDigest> {
         let boxes = self.0.all();
         let own = boxes.iter().filter(|managed| self.sees(&managed.inner().definition.owner));
-        own.filter_map(digest_of).collect()
+        sorting::collect(own.filter_map(digest_of))
     }
 
     /// An image that is stored already. For the caller there are only images that its boxes run.
@@ -133,7 +133,7 @@ impl Supervisor {
         if images.stored.is_empty() {
             return;
         }
-        let used: BTreeSet<ImageDigest> = self.0.all().iter().filter_map(digest_of).collect();
+        let used: BTreeSet<ImageDigest> = sorting::collect(self.0.all().iter().filter_map(digest_of));
         let is_unused = |image: &&ImageDigest| !images.held.contains_key(image) && !used.contains(image);
         let unused: Vec<ImageDigest> = images.stored.iter().filter(is_unused).copied().collect();
         for image in unused {

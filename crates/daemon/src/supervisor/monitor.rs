@@ -280,7 +280,7 @@ impl Supervisor {
             let lost = runtime.drops.values().sum();
             (runtime.name, Used { time, cores: runtime.core_times, lost })
         };
-        let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
+        let used: BTreeMap<_, _> = sorting::collect(runtimes.into_iter().map(used));
         self.store_lacking_numbers();
         self.recover_ports(&snapshot);
         self.0.meter().advance(Instant::now(), snapshot, used);

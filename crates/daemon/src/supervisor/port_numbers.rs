@@ -86,7 +86,7 @@ impl Supervisor {
         };
         let steered = steered.filter(|(port, _)| is_there(port));
         numbers.extend(steered.map(|(port, number)| OpenFlowNumber { port, number: number.into() }));
-        numbers.sort_by_key(|found| found.number);
+        sorting::sort_by_key(&mut numbers, |found| found.number);
         numbers
     }
 
@@ -116,12 +116,11 @@ impl Supervisor {
     /// Stores the numbers of functions that have joined services, as these events tell.
     pub(super) fn store_joined_numbers(&self, events: &[Event]) {
         let joined = events.iter().filter(|event| event.kind == EventKind::FunctionAttached);
-        let switches: BTreeSet<SwitchName> = joined
-            .filter_map(|event| match event.subject.parse() {
+        let switches: BTreeSet<SwitchName> =
+            sorting::collect(joined.filter_map(|event| match event.subject.parse() {
                 Ok(Subject::Service(name)) => self.find_service(&name).map(|(switch, _)| switch),
                 _ => None,
-            })
-            .collect();
+            }));
         switches.iter().for_each(|switch| self.store_port_numbers(switch));
     }
 

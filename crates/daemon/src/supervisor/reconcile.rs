@@ -441,7 +441,7 @@ fn attached_ports(there: &InventoryReply) -> BTreeSet<(SwitchName, BoxName, u8)>
         PortDriver::Box { name, port } => Some((switch.clone(), name.clone(), *port)),
         _ => None,
     });
-    of_boxes.collect()
+    sorting::collect(of_boxes)
 }
 
 /// Whether a port of the fabric is the stored one. Addresses and the default port are compared for the whole switch.

@@ -29,7 +29,7 @@ impl Supervisor {
             let services = stored.steering.services.iter();
             found.extend(services.map(|service| self.service_status(service, &reply, &suspended)));
         }
-        found.sort_by(|one, other| one.name.cmp(&other.name));
+        sorting::sort_by(&mut found, |one, other| one.name.cmp(&other.name));
         Ok(found)
     }
 
@@ -73,7 +73,7 @@ impl Supervisor {
         };
         let runtimes = names.into_iter().filter_map(ask).flatten();
         let suspended = runtimes.filter(|runtime| runtime.phase == Phase::Suspended);
-        suspended.map(|runtime| runtime.name).collect()
+        sorting::collect(suspended.map(|runtime| runtime.name))
     }
 
     /// The state of a service as soon as its drained instances have handed their flows over, or after a while. `drained`: those

@@ -360,7 +360,7 @@ impl Supervisor {
             let Some(stored) = steering.service_mut(name) else { return };
             (stored.definition.replicas, stored.definition.auto) = (replicas, auto);
             stored.instances.extend(made);
-            stored.instances.sort_by_key(|instance| instance.number);
+            sorting::sort_by_key(&mut stored.instances, |instance| instance.number);
             for instance in &mut stored.instances {
                 match instance.number > replicas {
                     // One that is drained already keeps its time.
@@ -489,7 +489,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let all: Vec<(SwitchName, StoredService)> =
             names.iter().map(|name| self.stored_service(name)).collect::<Result<_, _>>()?;
-        let switches: BTreeSet<&SwitchName> = all.iter().map(|(switch, _)| switch).collect();
+        let switches: BTreeSet<&SwitchName> = sorting::collect(all.iter().map(|(switch, _)| switch));
         for switch in switches {
             refuse_senders(&self.stored_switch(switch)?, names)?;
             let mut gone = Vec::new();

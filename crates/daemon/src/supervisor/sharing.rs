@@ -84,7 +84,7 @@ impl Supervisor {
         let Some(stored) = switches.get(name) else { return BTreeSet::new() };
         let definition = &stored.definition;
         let gone = definition.shared_with.difference(shared_with);
-        gone.filter(|owner| **owner != definition.owner).cloned().collect()
+        sorting::collect(gone.filter(|owner| **owner != definition.owner).cloned())
     }
 
     /// The boxes of owners that are attached to a switch by their definition, with the numbers of these ports.

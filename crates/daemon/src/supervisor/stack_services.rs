@@ -122,8 +122,9 @@ impl Supervisor {
             let others =
                 others.flat_map(|stored| &stored.steering.chains).filter(|chain| !ours(&chain.stack));
             let chains = stack.chains.iter().filter(|chain| chain.switch == wanted.switch);
-            let chains: BTreeSet<&ChainName> =
-                chains.chain(others.map(|chain| &chain.definition)).map(|chain| &chain.name).collect();
+            let chains: BTreeSet<&ChainName> = sorting::collect(
+                chains.chain(others.map(|chain| &chain.definition)).map(|chain| &chain.name),
+            );
             check_chains_of(wanted, |name| chains.contains(name))
                 .map_err(|error| OperationError::from(error).of(&Subject::from(&wanted.name)))?;
         }
@@ -410,7 +411,7 @@ impl Supervisor {
         stack: &StackName,
         new: Vec<CreateService>,
     ) -> Result<(), OperationError> {
-        let switches: BTreeSet<SwitchName> = new.iter().map(|wanted| wanted.switch.clone()).collect();
+        let switches: BTreeSet<SwitchName> = sorting::collect(new.iter().map(|wanted| wanted.switch.clone()));
         for switch in switches {
             let here: Vec<&CreateService> = new.iter().filter(|wanted| wanted.switch == switch).collect();
             let names: Vec<ServiceName> = here.iter().map(|wanted| wanted.name.clone()).collect();

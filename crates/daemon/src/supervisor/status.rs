@@ -68,7 +68,7 @@ impl Supervisor {
         let snapshot = self.0.fabrics.traffic()?;
         let runtimes = self.0.fabrics.runtimes(Asked::All)?;
         let runtimes: BTreeMap<BoxName, BoxRuntime> =
-            runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)).collect();
+            sorting::collect(runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)));
         let mut all = self.0.all();
         all.retain(|managed| self.sees(&managed.inner().definition.owner));
         let status = |managed: &Arc<ManagedBox>| {
@@ -232,7 +232,7 @@ impl Supervisor {
         (writes, omitted_writes): (Vec<RecordedWrite>, u64),
     ) -> BoxDetail {
         let status = self.status_of(managed, runtime, snapshot);
-        let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
+        let stats: BTreeMap<u8, _> = sorting::collect(snapshot.ports(&managed.name));
         let definition = managed.inner().definition.clone();
         // The definition of a port that was attached later is that of its switch.
         let attached = |number: u8| {

@@ -290,7 +290,7 @@ impl Supervisor {
         let is_function =
             |user: &Subject| matches!(user, Subject::Box(name) if self.0.managed_box(name).is_err());
         let users = users.filter(|user| *user != Subject::from(name) && !is_function(user));
-        let users: BTreeSet<Subject> = users.collect();
+        let users: BTreeSet<Subject> = sorting::collect(users);
         Ok(users.into_iter().collect())
     }
 
@@ -636,7 +636,7 @@ impl Supervisor {
             PortDriver::Pipe { switch, .. } => Some(switch),
             _ => None,
         });
-        let all: BTreeSet<SwitchName> = far_ends.chain([switch.clone()]).collect();
+        let all: BTreeSet<SwitchName> = sorting::collect(far_ends.chain([switch.clone()]));
         all.iter().map(|switch| self.forwarding(switch)).collect()
     }
 

@@ -82,12 +82,11 @@ impl Supervisor {
     pub(super) fn store_changed_writes(&self, events: &[Event]) {
         let is_change = |event: &&Event| matches!(event.kind, EventKind::WritesLost | EventKind::OwnWrites);
         let changed = events.iter().filter(is_change);
-        let names: BTreeSet<BoxName> = changed
-            .filter_map(|event| match event.subject.parse() {
+        let names: BTreeSet<BoxName> =
+            sorting::collect(changed.filter_map(|event| match event.subject.parse() {
                 Ok(Subject::Box(name)) => Some(name),
                 _ => None,
-            })
-            .collect();
+            }));
         names.iter().for_each(|name| self.store_writes(name));
     }
 
@@ -172,7 +171,7 @@ impl Supervisor {
 fn known(reply: WritesReply) -> (Vec<RecordedWrite>, u64, u64) {
     let WritesReply { mut writes, own, last, omitted } = reply;
     writes.extend(own);
-    writes.sort_by_key(|write| write.number);
+    sorting::sort_by_key(&mut writes, |write| write.number);
     (writes, last, omitted)
 }
 

@@ -123,7 +123,7 @@ fn each<'a>(
 
 /// Adds the packets of a core that has ended.
 pub(super) fn add_account(sum: PublishedAccount, core: PublishedAccount) -> PublishedAccount {
-    let mut lost: BTreeMap<u16, u64> = sum.lost.into_iter().collect();
+    let mut lost: BTreeMap<u16, u64> = sorting::collect(sum.lost.into_iter());
     for (reason, packets) in core.lost {
         let all = lost.entry(reason).or_default();
         *all = all.saturating_add(packets);
@@ -179,9 +179,9 @@ fn add_packets(sum: PacketAccount, core: PacketAccount) -> PacketAccount {
         ((place.configuration.clone(), place.element.clone()), &mut place.packets)
     });
     waits.iter_mut().for_each(|place| place.oldest = place.oldest.max(oldest(&known, place)));
-    losses.sort_by_key(|place| std::cmp::Reverse(place.packets));
-    discards.sort_by_key(|place| std::cmp::Reverse(place.packets));
-    waits.sort_by_key(|place| std::cmp::Reverse(place.packets));
+    sorting::sort_by_key(&mut losses, |place| std::cmp::Reverse(place.packets));
+    sorting::sort_by_key(&mut discards, |place| std::cmp::Reverse(place.packets));
+    sorting::sort_by_key(&mut waits, |place| std::cmp::Reverse(place.packets));
     PacketAccount {
         fates: add_fates(sum.fates, core.fates),
         waiting: sum.waiting.saturating_add(core.waiting),

@@ -148,7 +148,7 @@ impl WriteRecord {
     pub(crate) fn adopt(&mut self, writes: Vec<RecordedWrite>) {
         let last = self.last;
         self.writes.extend(writes.into_iter().filter(|write| write.number > last));
-        self.writes.sort_by_key(|write| write.number);
+        sorting::sort_by_key(&mut self.writes, |write| write.number);
         self.last = self.writes.last().map_or(last, |write| write.number.max(last));
     }
 
@@ -169,7 +169,7 @@ impl WriteRecord {
         let gone: Vec<RecordedWrite> =
             gone.filter(|gone| !writes.iter().any(|kept| kept.number == gone.number)).collect();
         self.writes.extend_from_slice(writes);
-        self.writes.sort_by_key(|write| write.number);
+        sorting::sort_by_key(&mut self.writes, |write| write.number);
         self.last = self.writes.last().map_or(self.last, |write| write.number.max(self.last));
         gone
     }
@@ -206,7 +206,7 @@ impl WriteRecord {
     pub(crate) fn restore_own(&mut self, writes: Vec<RecordedWrite>) {
         self.lose_all_own();
         self.writes.extend(writes);
-        self.writes.sort_by_key(|write| write.number);
+        sorting::sort_by_key(&mut self.writes, |write| write.number);
     }
 
     /// Removes the writes of clients, and returns them with the number of those that were not kept.

@@ -65,12 +65,10 @@ impl Fabric {
             };
             if words.iter().all(same) || readings == MAX_READINGS {
                 let mut rows = network_rows(filter, &before, &after);
-                let box_rows: BTreeMap<&BoxName, Vec<AccountRow>> = words
-                    .iter()
-                    .map(|(name, word)| {
+                let box_rows: BTreeMap<&BoxName, Vec<AccountRow>> =
+                    sorting::collect(words.iter().map(|(name, word)| {
                         (name, box_rows(name, [words_before.get(name), Some(word)], [&before, &after]))
-                    })
-                    .collect();
+                    }));
                 if filter.services {
                     rows.extend(service_rows(&after, &box_rows));
                 }
@@ -121,7 +119,8 @@ fn network_rows(filter: AccountFilter, before: &NetworkAccount, after: &NetworkA
         AccountPlace::Pipe { ends, .. } => ends.iter().any(|(name, _)| has_box(name)),
         _ => true,
     };
-    let last: BTreeMap<&AccountPlace, &AccountRow> = after.rows.iter().map(|row| (&row.place, row)).collect();
+    let last: BTreeMap<&AccountPlace, &AccountRow> =
+        sorting::collect(after.rows.iter().map(|row| (&row.place, row)));
     let row = |row: &AccountRow| {
         let moved = last.get(&row.place).map_or(0, |last| passed(last).saturating_sub(passed(row)));
         AccountRow { moved, ..row.clone() }.compare()
@@ -226,11 +225,9 @@ fn inside(name: &BoxName, stats: Option<&Stats>, before: Option<&Stats>) -> Acco
 /// what they and the box's pool held at the end; the rest is the last report of each run.
 pub(super) fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRow {
     let PastAccount { account, drops, received, sent, is_estimated } = past;
-    let mut lost: BTreeMap<String, u64> = drops
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(reason, count)| (reason.clone(), *count))
-        .collect();
+    let mut lost: BTreeMap<String, u64> = sorting::collect(
+        drops.iter().filter(|(_, count)| **count > 0).map(|(reason, count)| (reason.clone(), *count)),
+    );
     if rings.waiting() > 0 {
         *lost.entry(Reason::BOX_ENDED.name().into()).or_default() += rings.waiting();
     }

@@ -46,7 +46,7 @@ const PORT_REASONS: [Reason; 13] = [
 fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String, u64> {
     let reasons = REASONS.into_iter().filter(|reason| counts(*reason));
     let lost = reasons.map(|reason| (reason.name().to_string(), counters.dropped(reason)));
-    lost.filter(|(_, count)| *count > 0).collect()
+    sorting::collect(lost.filter(|(_, count)| *count > 0))
 }
 
 /// Adds a row of an instance, or that of removed instances, to the row of its service. What comes in and goes out is what the host
@@ -138,7 +138,7 @@ impl Network {
     pub(crate) fn leaving_with(&self, instances: &[BoxName]) -> Vec<BoxName> {
         let of = |record: &SwitchRecord| {
             let services: BTreeSet<&ServiceName> =
-                instances.iter().filter_map(|name| record.services.service_of(name)).collect();
+                sorting::collect(instances.iter().filter_map(|name| record.services.service_of(name)));
             let leaving = record.services.leaving.iter();
             let found = leaving.filter(|(name, of)| services.contains(of) && !instances.contains(name));
             found.map(|(name, _)| name.clone()).collect::<Vec<_>>()

@@ -474,7 +474,7 @@ fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
     let of = |(name, port): (&model::PortName, &PortRecord)| {
         Some((PortKey(record.port_numbers.get(name)?), port.id))
     };
-    record.ports.iter().filter_map(of).collect()
+    sorting::collect(record.ports.iter().filter_map(of))
 }
 
 /// The ports as controllers see them, by number: those of the switch, and one for each service and each chain.
@@ -509,7 +509,7 @@ fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32
     let steered = record.services.outputs();
     let steered =
         steered.filter_map(|(output, port)| Some(describe(output.port_number()?, port.to_string(), 0, true)));
-    record.ports.iter().filter_map(port).chain(steered).collect()
+    sorting::collect(record.ports.iter().filter_map(port).chain(steered))
 }
 
 fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {
@@ -557,7 +557,7 @@ fn port_stats(
             _ => None,
         });
     }
-    all.sort_by_key(|stats| stats.port);
+    sorting::sort_by_key(&mut all, |stats| stats.port);
     Ok(all)
 }
 

@@ -10,7 +10,7 @@ use switch::{ForwardingMode, PortId, Shards};
 impl SwitchRecord {
     /// The names of ports through which instances get the packets of chains.
     pub(super) fn faces(&self) -> BTreeSet<PortName> {
-        self.instances().flat_map(|(service, instance)| faces_of(service, instance)).collect()
+        sorting::collect(self.instances().flat_map(|(service, instance)| faces_of(service, instance)))
     }
 
     /// The instances of all services.

@@ -85,7 +85,7 @@ pub(super) fn number<Name: Ord + Clone>(
     count: u16,
 ) -> Result<(), OperationError> {
     numbers.retain(|name, _| wanted.contains(name));
-    let mut taken: BTreeSet<u16> = numbers.values().copied().collect();
+    let mut taken: BTreeSet<u16> = sorting::collect(numbers.values().copied());
     for name in wanted {
         if !numbers.contains_key(name) {
             let lowest = (0..count).find(|number| !taken.contains(number));

@@ -47,12 +47,14 @@ impl SwitchRecord {
             Destination::Chain(name) => Some(name.clone()),
             Destination::Service(_) | Destination::Port(_) => None,
         });
-        of_flows.chain(of_services).chain(definition.chains.iter().map(|chain| chain.name.clone())).collect()
+        sorting::collect(
+            of_flows.chain(of_services).chain(definition.chains.iter().map(|chain| chain.name.clone())),
+        )
     }
 
     /// The names of services that there are.
     fn service_names(&self) -> BTreeSet<ServiceName> {
-        self.services.definition.services.iter().map(|service| service.name.clone()).collect()
+        sorting::collect(self.services.definition.services.iter().map(|service| service.name.clone()))
     }
 
     /// The number of the next change of numbers. It may change nothing.
@@ -149,7 +151,7 @@ impl Network {
         });
         let number = |(port, output): (OpenFlowPort, Output)| Some((port, openflow(output)?));
         let mut numbers: Vec<_> = ports.chain(services).chain(chains).filter_map(number).collect();
-        numbers.sort_by_key(|(_, number)| *number);
+        sorting::sort_by_key(&mut numbers, |(_, number)| *number);
         Ok(numbers)
     }
     /// The numbers that a steering switch has given since a mark, also those of names that nothing has any more.
@@ -172,7 +174,7 @@ impl Network {
             (change, OpenFlowPort::Chain(name.clone()), Output::Chain(number.into()))
         });
         let mut given: Vec<_> = ports.chain(services).chain(chains).collect();
-        given.sort_by_key(|(change, ..)| *change);
+        sorting::sort_by_key(&mut given, |(change, ..)| *change);
         let numbers = given.into_iter().filter_map(|(_, port, output)| Some((port, openflow(output)?)));
         Ok(NewPortNumbersReply { mark: record.numbered, numbers: numbers.collect() })
     }

@@ -104,8 +104,9 @@ impl ServiceRecord {
             let instances = service.instances.iter().map(|instance| instance.name.clone());
             self.leaving.extend(instances.map(|name| (name, service.name.clone())));
         }
-        let present: BTreeSet<&BoxName> = now.services.iter().flat_map(boxes_of).collect();
-        let services: BTreeSet<&ServiceName> = now.services.iter().map(|service| &service.name).collect();
+        let present: BTreeSet<&BoxName> = sorting::collect(now.services.iter().flat_map(boxes_of));
+        let services: BTreeSet<&ServiceName> =
+            sorting::collect(now.services.iter().map(|service| &service.name));
         self.leaving.retain(|name, service| !present.contains(name) && services.contains(service));
         self.removed.retain(|service, _| services.contains(service));
     }

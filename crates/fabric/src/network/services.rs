@@ -51,8 +51,8 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
     if chains.len() > MAX_CHAINS {
         return Err(OperationError::Limit("chains of the switch", MAX_CHAINS));
     }
-    let names: BTreeSet<&ServiceName> = services.iter().map(|service| &service.name).collect();
-    let chain_names: BTreeSet<&ChainName> = chains.iter().map(|chain| &chain.name).collect();
+    let names: BTreeSet<&ServiceName> = sorting::collect(services.iter().map(|service| &service.name));
+    let chain_names: BTreeSet<&ChainName> = sorting::collect(chains.iter().map(|chain| &chain.name));
     if names.len() != services.len() || chain_names.len() != chains.len() {
         return Err(malformed("a service or a chain is defined twice"));
     }
@@ -107,7 +107,7 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
 /// Whether no two ranges have a port in common.
 fn are_disjoint(ranges: impl Iterator<Item = AddressRange>) -> bool {
     let mut ranges: Vec<AddressRange> = ranges.collect();
-    ranges.sort_unstable();
+    sorting::sort(&mut ranges);
     ranges.windows(2).all(|pair| pair[0].address != pair[1].address || pair[0].last < pair[1].first)
 }
 
@@ -133,9 +133,10 @@ fn box_port(record: &mut SwitchRecord, name: &BoxName, port: u8) -> Result<PortK
 /// The definition with numbers in place of names.
 fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<ChainsPlan, OperationError> {
     let services: BTreeSet<ServiceName> =
-        definition.services.iter().map(|service| service.name.clone()).collect();
+        sorting::collect(definition.services.iter().map(|service| service.name.clone()));
     services.iter().try_for_each(|name| record.service_number(name).map(drop))?;
-    let chains: BTreeSet<ChainName> = definition.chains.iter().map(|chain| chain.name.clone()).collect();
+    let chains: BTreeSet<ChainName> =
+        sorting::collect(definition.chains.iter().map(|chain| chain.name.clone()));
     chains.iter().try_for_each(|name| record.chain_number(name).map(drop))?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
@@ -216,7 +217,7 @@ impl SwitchRecord {
     pub(super) fn ports_of_chains(&self) -> BTreeSet<model::PortName> {
         let SteeringDefinition { services, chains } = &self.services.definition;
         let of_chain = |chain: &CreateChain| [chain.from.clone(), Some(chain.to.clone())];
-        let mut ports: BTreeSet<_> = chains.iter().flat_map(of_chain).flatten().collect();
+        let mut ports: BTreeSet<_> = sorting::collect(chains.iter().flat_map(of_chain).flatten());
         for service in services {
             ports.extend(service.destinations.iter().filter_map(|destination| match destination {
                 Destination::Port(name) => Some(name.clone()),

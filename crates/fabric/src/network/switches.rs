@@ -506,7 +506,7 @@ impl Network {
             ForwardingMode::Steering(steering) => steering.bridge_mut().entries(now).collect(),
         };
         let names: BTreeMap<PortId, &PortName> =
-            record.ports.iter().map(|(name, entry)| (entry.id, name)).collect();
+            sorting::collect(record.ports.iter().map(|(name, entry)| (entry.id, name)));
         let entry = |(mac, port, age): (MacAddr, PortId, Option<u64>)| {
             let age_seconds =
                 age.map(|age| u32::try_from(Duration::from_nanos(age).as_secs()).unwrap_or(u32::MAX));
@@ -519,7 +519,7 @@ impl Network {
             })
         };
         let mut entries: Vec<AddressEntry> = found.into_iter().filter_map(entry).collect();
-        entries.sort_by_key(|entry| entry.mac);
+        sorting::sort_by_key(&mut entries, |entry| entry.mac);
         Ok(entries)
     }
 
@@ -573,7 +573,7 @@ impl Network {
             let stats = PortStats { counters, cost, fault, queues, openflow, ..PortStats::default() };
             (name.clone(), with_link(stats, runner.link_state(entry.id)))
         };
-        record.ports.iter().map(look).collect()
+        sorting::collect(record.ports.iter().map(look))
     }
 
     /// The sum over the ports of a switch that were removed.

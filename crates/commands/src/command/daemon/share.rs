@@ -66,7 +66,7 @@ fn processors(list: &str) -> Result<Vec<u16>, ShareError> {
         }
         all.extend(first..=last);
     }
-    all.sort_unstable();
+    sorting::sort(&mut all);
     all.dedup();
     Ok(all)
 }

@@ -113,7 +113,7 @@ fn summary(router: &Router, elapsed: Duration, replayed: u64) -> Summary {
         .map(|(element, what)| row((what.to_string(), element.to_string(), count(router, element))));
     let sent: Vec<Row> = sinks.collect();
     let mut drops = drops(router);
-    drops.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
+    sorting::sort_by(&mut drops, |one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
     Summary {
         seconds: elapsed.as_secs_f64(),
         received_packets: total,

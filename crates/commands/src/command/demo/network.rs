@@ -215,7 +215,7 @@ impl Scene {
                         Err(error) => return Ok(Err(error)),
                     }
                 }
-                found.sort_unstable();
+                sorting::sort(&mut found);
                 let expected: Vec<_> = (0..servers.len()).map(|index| Some((index, address(seen)))).collect();
                 Ok(Ok(differs(Some(found), Some(expected))))
             }

@@ -111,7 +111,7 @@ pub(super) fn summary(chain: &Chain, mut drops: DropCounts, time: Duration) -> R
     if lost > 0 {
         dropped.push(row("lost with the killed box", "nat", lost));
     }
-    dropped.sort_by(|one, other| {
+    sorting::sort_by(&mut dropped, |one, other| {
         (other.packets, &other.location, &other.what).cmp(&(one.packets, &one.location, &one.what))
     });
     Ok(Summary {

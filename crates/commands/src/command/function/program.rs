@@ -92,7 +92,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, FunctionError> 
     let entries = fs::read_dir(folder).map_err(failed(folder))?.flatten().map(|entry| entry.path());
     let mut found: Vec<PathBuf> =
         entries.filter(|path| path.extension() == Some(OsStr::new(extension))).collect();
-    found.sort();
+    sorting::sort(&mut found);
     Ok(found)
 }
 

@@ -124,7 +124,7 @@ fn notes(report: &AccountReport) -> String {
     }
     // Reasons of users' functions, and of a newer daemon, have no description here.
     let reasons: BTreeSet<&str> =
-        report.places.iter().flat_map(|row| row.lost.keys().map(String::as_str)).collect();
+        sorting::collect(report.places.iter().flat_map(|row| row.lost.keys().map(String::as_str)));
     for reason in reasons.into_iter().filter_map(reason::Reason::find) {
         let meaning = format!("{}: {} {}", reason.name(), reason.summary(), reason.remedy());
         text += &format!("  {}\n", wrap(&meaning, 2));

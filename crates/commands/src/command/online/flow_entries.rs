@@ -54,7 +54,7 @@ pub(super) fn list(client: &Client, switch: &SwitchName, json: bool) -> Result<(
         }
     }
     // As the switch asks them: tables in their order, and of a table the entries of highest priority first.
-    all.entries.sort_by_key(|entry| (entry.table, u16::MAX - entry.priority));
+    sorting::sort_by_key(&mut all.entries, |entry| (entry.table, u16::MAX - entry.priority));
     if json {
         output::json(&all);
         return Ok(());

@@ -80,12 +80,12 @@ impl Order {
             move |status: &BoxStatus| Reverse((figure(status).max(0.0) * 1e3).round() as u64)
         };
         match self {
-            Order::Cpu => boxes.sort_by_key(by(|status| status.rates.cores)),
-            Order::Memory => boxes.sort_by_key(|status| Reverse(status.usage.memory)),
-            Order::In => boxes.sort_by_key(by(|status| status.rates.received_packets)),
-            Order::Out => boxes.sort_by_key(by(|status| status.rates.sent_packets)),
-            Order::Drops => boxes.sort_by_key(by(|status| status.rates.dropped_packets)),
-            Order::Name => boxes.sort_by(|one, other| one.name.cmp(&other.name)),
+            Order::Cpu => sorting::sort_by_key(boxes, by(|status| status.rates.cores)),
+            Order::Memory => sorting::sort_by_key(boxes, |status| Reverse(status.usage.memory)),
+            Order::In => sorting::sort_by_key(boxes, by(|status| status.rates.received_packets)),
+            Order::Out => sorting::sort_by_key(boxes, by(|status| status.rates.sent_packets)),
+            Order::Drops => sorting::sort_by_key(boxes, by(|status| status.rates.dropped_packets)),
+            Order::Name => sorting::sort_by(boxes, |one, other| one.name.cmp(&other.name)),
         }
     }
 }
