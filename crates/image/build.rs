@@ -20,7 +20,7 @@ use rustc_demangle::demangle;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 58] = [
+const SOURCES: [&str; 60] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -45,6 +45,8 @@ const SOURCES: [&str; 58] = [
     "crates/function/src",
     "crates/header-elements/Cargo.toml",
     "crates/header-elements/src",
+    "crates/ipsec-elements/Cargo.toml",
+    "crates/ipsec-elements/src",
     "crates/lookup/Cargo.toml",
     "crates/lookup/src",
     "crates/packet/Cargo.toml",

@@ -1,4 +1,4 @@
-//! The element library: one ordered registry of the classes that four crates define.
+//! The element library: one ordered registry of the classes that five crates define.
 //!
 //! [`REGISTRY`] lists every class.
 //!
@@ -7,7 +7,7 @@
 //! - every class, argument and handler is documented;
 //! - every example runs, and ends with the handler values that it states, at any batch size.
 //!
-//! Absent: elements. They are in four crates, which are built in parallel, so a change to an element rebuilds only a
+//! Absent: elements. They are in five crates, which are built in parallel, so a change to an element rebuilds only a
 //! part of the library.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ use element::{Class, ClassDocumentation};
 
 use flow_elements::{aggregation, classify, counting, lookup, rewriting};
 use header_elements::{changing, ethernet, icmp, ip, transport};
+use ipsec_elements::ipsec;
 use trace_elements::{devices, trace};
 use traffic_elements::{control, information, scheduling, shaping, sources, storing, switching, testing};
 
@@ -33,6 +34,7 @@ pub static REGISTRY: &[&[Class]] = &[
     &ethernet::CLASSES,
     &ip::CLASSES,
     &lookup::CLASSES,
+    &ipsec::CLASSES,
     &icmp::CLASSES,
     &transport::CLASSES,
     &rewriting::CLASSES,
@@ -58,6 +60,7 @@ pub static DOCUMENTATION: &[&[&ClassDocumentation]] = &[
     &ethernet::DOCUMENTATION,
     &ip::DOCUMENTATION,
     &lookup::DOCUMENTATION,
+    &ipsec::DOCUMENTATION,
     &icmp::DOCUMENTATION,
     &transport::DOCUMENTATION,
     &rewriting::DOCUMENTATION,

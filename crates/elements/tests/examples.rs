@@ -9,7 +9,8 @@ use element::{Class, ClassDocumentation};
 use support::{BATCHES, Memory, books, expectations, run_with};
 
 /// The crates with elements.
-const CRATES: [&str; 4] = ["flow-elements", "header-elements", "trace-elements", "traffic-elements"];
+const CRATES: [&str; 5] =
+    ["flow-elements", "header-elements", "ipsec-elements", "trace-elements", "traffic-elements"];
 
 fn classes() -> impl Iterator<Item = &'static Class> {
     elements::REGISTRY.iter().flat_map(|group| group.iter())

@@ -247,6 +247,24 @@ const MORE: &[&str] = &[
      Script(wait 1s, stop)",
     "t :: ARPTable; InfiniteSource(LIMIT 5) -> SetIPAddress(1.0.0.1) -> a :: ARPQuerier(1.0.0.9, 1:1:1:1:1:1, TABLE t)
      -> Discard; Idle -> [1] a; Script(wait 1s, write t.clear, stop)",
+    "rt :: RadixIPsecLookup(192.0.2.1 0, 10.2/16 192.0.2.2 1 1000 00112233445566778899aabbccddeeff 00112233445566778899aabbccddeeff 1 64); rt[0] -> Discard; rt[1] -> Discard; InfiniteSource(LIMIT 2) -> SetIPAddress(9.9.9.9) -> rt; s :: SetIPAddress(192.0.2.1) -> rt;
+     InfiniteSource(DATA \\<45000018 00000000 40320000 c0000202 c0000201 000003e7>, LIMIT 1) -> s;
+     InfiniteSource(DATA \\<45000018 00002000 40320000 c0000202 c0000201 000003e8>, LIMIT 1) -> s;
+     InfiniteSource(DATA \\<45000016 00000000 40320000 c0000202 c0000201 0000>, LIMIT 1) -> s;",
+    "rt :: RadixIPsecLookup(10.2/16 1 1000 00112233445566778899aabbccddeeff 00112233445566778899aabbccddeeff 4294967295 64); rt[0] -> Discard; rt[1] -> e :: IPsecESPEncap -> Discard;
+     InfiniteSource(DATA \\<45>, LIMIT 3) -> SetIPAddress(10.2.0.1) -> rt; InfiniteSource(DATA \\<45>, LIMIT 1) -> e; InfiniteSource(DATA \\<60>, LIMIT 1) -> e;
+     big :: InfiniteSource(LIMIT 1, LENGTH 1048512) -> Unstrip(64) -> StoreData(0, \\<45>) -> t :: Tee(3); t[0] -> e;
+     t[1] -> IPsecEncap(50) -> Discard; t[2] -> StoreData(0, \\<000003e8>) -> IPsecAuthHMACSHA1(0) -> Discard",
+    "rt :: RadixIPsecLookup(192.0.2.1 0, 10.2/16 192.0.2.2 1 1000 00112233445566778899aabbccddeeff 00112233445566778899aabbccddeeff 1 64); rt[0] -> Discard; rt[1] -> Discard; Idle -> rt; u :: IPsecESPUnencap -> Discard; a :: IPsecAES(0) -> Discard; v :: IPsecAuthHMACSHA1(0) -> Discard;
+     InfiniteSource(DATA \\<00>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<000003e7 00000001 00000000000000000000000000000000 0004>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<000003e8 00000001 00000000000000000000000000000000 0904>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<000003e8 00000002 00000000000000000000000000000000 0004>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<000003e8 00000003 00000000000000000000000000000000 45000014 00000000 40110000 0a030001 0a010001 0004>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<000003e8 00000004 00000000000000000000000000000000 003b>, LIMIT 1) -> u;
+     InfiniteSource(DATA \\<00>, LIMIT 1) -> t0 :: Tee; t0[0] -> a; t0[1] -> v;
+     InfiniteSource(DATA \\<000003e7 00000001 00000000000000000000000000000000 00000000000000000000000000000000>, LIMIT 1) -> t1 :: Tee; t1[0] -> a; t1[1] -> v;
+     InfiniteSource(DATA \\<000003e8 00000001 00000000000000000000000000000000 00000000000000000000000000000000 00>, LIMIT 1) -> t2 :: Tee; t2[0] -> a; t2[1] -> v;",
 ];
 
 /// Fates that cannot be seen at the end of a run: `TimeFilter` holds a packet only while a call decides about it.

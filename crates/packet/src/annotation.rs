@@ -52,6 +52,8 @@ pub const EXTRA_LENGTH: Field = Field::new("EXTRA_LENGTH", 28, 4);
 pub const IPREASSEMBLER: Field = Field::new("IPREASSEMBLER", 28, 4);
 /// Time of the first packet that this one represents.
 pub const FIRST_TIMESTAMP: Field = Field::new("FIRST_TIMESTAMP", 32, 8);
+/// Number of the security association of a packet that enters an IPsec tunnel.
+pub const IPSEC_SPI: Field = Field::new("IPSEC_SPI", 32, 4);
 /// Number of the packet in a dump.
 pub const PACKET_NUMBER: Field = Field::new("PACKET_NUMBER", 32, 4);
 /// Sequence number set by sources.
@@ -75,6 +77,7 @@ pub const FIELDS: &[Field] = &[
     EXTRA_LENGTH,
     IPREASSEMBLER,
     FIRST_TIMESTAMP,
+    IPSEC_SPI,
     PACKET_NUMBER,
     SEQUENCE_NUMBER,
     PERFCTR,

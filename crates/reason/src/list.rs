@@ -384,4 +384,22 @@ reasons! {
     PORT_CONFIG "port_config":
         "An OpenFlow controller has configured a port of the steering switch so that it does not receive or send the frame, or report it.",
         "Have the controller clear the configuration of the port, or remove the port and add it again.";
+    UNKNOWN_SPI "unknown_spi":
+        "No security association has the number (SPI) that the ESP packet states.",
+        "Compare the SPIs, and the routes with keys, at both ends of the tunnel.";
+    SEQUENCE_ENDED "sequence_ended":
+        "The sequence numbers of the security association are used up; none is used again.",
+        "Give the tunnel a route with another SPI and new keys, at both ends.";
+    BAD_DIGEST "bad_digest":
+        "The packet's digest is wrong: it was changed, or comes from a sender without the key.",
+        "Compare the authentication keys at both ends of the tunnel; otherwise the sender is hostile.";
+    REPLAYED "replayed":
+        "The sequence number of the packet was taken before, or is too old to tell.",
+        "Look for duplicated or delayed packets; a sender that restarts needs a higher REPLAY or new keys.";
+    BAD_PADDING "bad_padding":
+        "The padding of the decrypted packet is wrong.",
+        "Compare the encryption keys, and the order of encryption and authentication, at both ends of the tunnel.";
+    OUTSIDE_TUNNEL "outside_tunnel":
+        "The packet came through a tunnel, and its source address is not routed to that tunnel.",
+        "Add a route for the source to the tunnel; otherwise the sender is hostile.";
 }

@@ -29,6 +29,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
     ("switching", "#6b46c1", "#f3edff"),
     ("classify", "#9f3fbf", "#faebff"),
     ("lookup", "#3c366b", "#eaeafc"),
+    ("ipsec", "#22543d", "#e2f5e9"),
     ("ethernet", "#2b6cb0", "#e6f2fd"),
     ("ip", "#2c7a7b", "#e0f7f5"),
     ("icmp", "#d53f8c", "#ffeaf4"),

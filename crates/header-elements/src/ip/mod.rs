@@ -20,6 +20,7 @@ mod ipinputcombo;
 mod ipmirror;
 mod ipoutputcombo;
 mod ipreassembler;
+mod ipsecencap;
 mod markip6header;
 mod markipce;
 mod markipheader;
@@ -54,6 +55,7 @@ pub use ipinputcombo::IPInputCombo;
 pub use ipmirror::IPMirror;
 pub use ipoutputcombo::IPOutputCombo;
 pub use ipreassembler::IPReassembler;
+pub use ipsecencap::IPsecEncap;
 pub use markip6header::MarkIP6Header;
 pub use markipce::MarkIPCE;
 pub use markipheader::MarkIPHeader;
@@ -85,6 +87,7 @@ element::classes![
     IPGWOptions,
     SetIPChecksum,
     IPEncap,
+    IPsecEncap,
     SetIPAddress,
     StoreIPAddress,
     SetRandIPAddress,

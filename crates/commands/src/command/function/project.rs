@@ -78,6 +78,7 @@ const RESERVED: &[&str] = &[
     "incremental",
     "inline",
     "int",
+    "ipsec-elements",
     "let",
     "libm",
     "long",
