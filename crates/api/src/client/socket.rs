@@ -189,7 +189,9 @@ mod tests {
         });
         let client = Client::new(Address::Unix(path.clone()), &Credentials::default()).unwrap();
         client.send(&operation::UPLOAD, &["rules"], &sent).unwrap();
-        assert!(client.ask(&operation::IMAGE, &["firewall"]).unwrap() == reply);
+        let mut image = Vec::new();
+        client.ask(&operation::IMAGE, &["firewall"]).unwrap().read_to_end(&mut image).unwrap();
+        assert!(image == reply);
         assert!(daemon.join().unwrap() == sent);
         std::fs::remove_file(path).unwrap();
     }
