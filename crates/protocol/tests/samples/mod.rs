@@ -309,7 +309,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             switches: BTreeMap::from([(switch(), BTreeMap::from([(port_name(), statistics())]))]),
             addresses: BTreeMap::from([(switch(), 5)]),
             boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))]),
-            steering: BTreeMap::from([(switch(), SteeringStatus { flows: 3, ..SteeringStatus::default() })])
+            steering: BTreeMap::from([(switch(), SteeringStatus { flows: 3, ..SteeringStatus::default() })]),
+            removed: BTreeMap::from([(switch(), statistics())])
         };
         Account { boxes: Some(vec![name()]), switches: None, services: true } => Vec::<AccountRow>::new();
         LinkEnds {} => vec![LinkEnd {
