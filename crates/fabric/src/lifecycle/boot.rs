@@ -1,6 +1,6 @@
 //! Creates and starts boxes, and installs their configurations.
 
-use super::launch::Attaching;
+use super::attaching::Attaching;
 use super::of_service::OfService;
 use super::state::Fabric;
 use super::writes::RefusedWrites;

@@ -1,6 +1,6 @@
 //! Handles the end of a box.
 
-use super::launch::Attaching;
+use super::attaching::Attaching;
 use super::state::Fabric;
 use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, Remains, report, summary};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};

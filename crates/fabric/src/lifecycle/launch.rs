@@ -1,30 +1,13 @@
 //! Defines and starts a box by one order.
 
+use super::attaching::Attaching;
 use super::boot::StartSettings;
 use super::operations::attach;
 use super::state::Fabric;
 use crate::error::OperationError;
-use crate::network::{AttachRequest, Begun};
+use crate::network::AttachRequest;
 use model::{CreateBox, RecordedWrite};
 use protocol::fabric::{Configuration, Started};
-use std::cell::Cell;
-
-/// The ports of a box that are being attached while it starts.
-#[derive(Default)]
-pub(super) struct Attaching {
-    begun: Cell<Option<Begun<Result<(), OperationError>>>>,
-    has_failed: Cell<bool>,
-}
-
-impl Attaching {
-    /// Waits until they are attached. Later calls succeed.
-    pub(super) fn wait(&self) -> Result<(), OperationError> {
-        let Some(begun) = self.begun.take() else { return Ok(()) };
-        let result = begun.wait().and_then(|attached| attached);
-        self.has_failed.set(result.is_err());
-        result
-    }
-}
 
 impl Fabric {
     /// Defines a box as by [`define_box`](Self::define_box), and starts it as by [`start_box`](Self::start_box). The switches' thread
@@ -42,15 +25,12 @@ impl Fabric {
         self.reserve_box(definition, false)?;
         let attached = name.clone();
         let begun = self.0.switches.begin(move |network| network.attach(&attached, &owner, &ports));
-        let attaching = Attaching { has_failed: begun.is_err().into(), ..Attaching::default() };
-        let started = begun.and_then(|begun| {
-            attaching.begun.set(Some(begun));
-            let how = StartSettings { restore: false, replay: false, has_equals: false };
-            self.start_attached(&name, configurations, writes, how, &attaching)
-        });
+        let attaching = begun.map(Attaching::new).inspect_err(|_| drop(self.0.boxes().remove(&name)))?;
+        let how = StartSettings { restore: false, replay: false, has_equals: false };
+        let started = self.start_attached(&name, configurations, writes, how, &attaching);
         started.or_else(|failure| {
             let attached = attaching.wait();
-            if attaching.has_failed.get() {
+            if attaching.has_failed() {
                 self.0.boxes().remove(&name);
             }
             attached.and(Err(failure))

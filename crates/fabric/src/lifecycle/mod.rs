@@ -1,6 +1,7 @@
 //! Boxes from their definition to their end.
 
 mod account;
+mod attaching;
 mod boot;
 mod check;
 mod check_slots;

@@ -1,8 +1,8 @@
 //! What the daemon can do with a box.
 
 use super::account::ended_row;
+use super::attaching::Attaching;
 use super::boot::{StartSettings, installed};
-use super::launch::Attaching;
 use super::state::Fabric;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
 use crate::error::OperationError;
