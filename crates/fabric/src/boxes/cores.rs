@@ -123,7 +123,7 @@ fn each<'a>(
 
 /// Adds the packets of a core that has ended.
 pub(super) fn add_account(sum: PublishedAccount, core: PublishedAccount) -> PublishedAccount {
-    let mut lost: BTreeMap<u16, u64> = sorting::collect(sum.lost.into_iter());
+    let mut lost: BTreeMap<u16, u64> = sorting::collect(sum.lost);
     for (reason, packets) in core.lost {
         let all = lost.entry(reason).or_default();
         *all = all.saturating_add(packets);
