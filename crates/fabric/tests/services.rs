@@ -190,7 +190,7 @@ fn an_instance_that_stands_still_is_ended() {
         bed.run(name, 2, FIREWALL, &[]);
     }
     let firewalls =
-        ServiceDefinition { dead_after_ms: Some(300), ..service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[]) };
+        ServiceDefinition { dead_after_ms: Some(900), ..service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[]) };
     bed.steer(vec![firewalls], vec![chain(&["fw"])]).unwrap();
     bed.send(1000);
     bed.until("packets come back", |bed| bed.read("source", "back.count") == 1000);
@@ -206,7 +206,7 @@ fn an_instance_that_stands_still_is_ended() {
     assert!((100..900).contains(&waited), "{waited}");
     bed.until("the others come back", |bed| bed.read("source", "back.count") == 2000 - waited);
     let silent = format!(
-        "instance fw-1 of service fw took none of the packets that wait for it for 300 ms: packets that wait: {waited}; flows \
+        "instance fw-1 of service fw took none of the packets that wait for it for 900 ms: packets that wait: {waited}; flows \
          that go on at other instances without its state: {}; it is ended",
         before[0].flows
     );

@@ -305,7 +305,7 @@ reasons! {
         "The box or peer there is broken or hostile; restart it and check its program.";
     DOWN "down":
         "The destination port is gone, or its device or peer is down or disconnected.",
-        "`clickbox port ls` says what is missing. Start the box or peer, or set the interface up.";
+        "See in `clickbox port ls` what is missing. Start the box or peer, or set the interface up.";
     MISSED "missed":
         "The frame arrived faster than the switch could read from the device.",
         "Give the switch another core, or slow the sender down.";
