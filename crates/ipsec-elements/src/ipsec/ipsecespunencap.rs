@@ -26,7 +26,7 @@ use super::header::{HEADER, Header};
 /// ## Differences
 ///
 /// In Click, the inner source address is not checked, windows of more than 32 packets take some packets twice, and the window starts
-/// anew when the first sequence number comes again.
+/// over when the first sequence number comes again.
 /// ```click
 /// InfiniteSource(LENGTH 12, LIMIT 3, STOP true)
 ///     -> UDPIPEncap(10.1.0.5, 1000, 10.2.0.6, 2000)
