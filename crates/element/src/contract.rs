@@ -252,6 +252,11 @@ impl<E: Element> DynElement for E {
     }
 
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError> {
+        // No other class has a write handler `config`, so this is never seen. It keeps the parser and the constructor from
+        // being compiled into each class a second time.
+        if !E::LIVE_RECONFIGURE {
+            return Err(SetupError::new("the configuration of a running element of this class can't change"));
+        }
         let args = E::Args::parse(arguments, setup)?;
         Element::reconfigure(self, args, setup)
     }
