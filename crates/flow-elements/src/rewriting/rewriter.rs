@@ -90,8 +90,9 @@ impl<K: RewriterClass> Rewriter<K> {
             if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
                 later.prefetch_data();
             }
-            *found = K::KEY_FIELDS.key(packet);
-            if let Some(key) = found
+            let key = K::KEY_FIELDS.key(packet);
+            *found = key;
+            if let Some(key) = key
                 && let Some(lookup) = self.lookups.get_mut(usize::from(key.map))
                 && let Some(slot) = lookup.keys.get_mut(lookup.count)
             {
