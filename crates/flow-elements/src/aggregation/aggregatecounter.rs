@@ -115,6 +115,7 @@ impl AggregateCounter {
 
     /// Counts a slice of packets.
     fn add_all(&mut self, cx: &Context, mut packets: &[Packet], frozen: bool) {
+        packets.iter().for_each(|packet| self.counts.prefetch(packet.aggregate()));
         while let [packet, rest @ ..] = packets
             && Counts::is_small(packet.aggregate())
         {

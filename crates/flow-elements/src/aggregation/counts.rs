@@ -41,6 +41,14 @@ impl Counts {
         Some(&mut page[number as usize % PAGE_SIZE])
     }
 
+    /// Prefetches the count of a small number.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, number: u32) {
+        if let Some(Some(page)) = self.pages.get(number as usize / PAGE_SIZE) {
+            packet::prefetch(&page[number as usize % PAGE_SIZE]);
+        }
+    }
+
     /// Looks up the counts of the packets' aggregates together for `found_mut`, so that their cache misses overlap.
     pub(super) fn find(&mut self, packets: &[Packet]) {
         self.keys.clear();
