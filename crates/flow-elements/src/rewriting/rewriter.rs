@@ -68,9 +68,6 @@ struct TableLookup {
     next: usize,
 }
 
-/// How many packets ahead to prefetch.
-const PREFETCH_DISTANCE: usize = 8;
-
 impl<K: RewriterClass> Rewriter<K> {
     /// Looks up the likely flows of a batch, all together.
     fn lookup_flow(&mut self, set: &FlowSet, batch: &Batch) {
@@ -85,11 +82,7 @@ impl<K: RewriterClass> Rewriter<K> {
             }
             (lookup.count, lookup.next) = (0, 0);
         }
-        packets.iter().take(PREFETCH_DISTANCE).for_each(Packet::prefetch_data);
-        for ((index, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
-            if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
-                later.prefetch_data();
-            }
+        for (packet, found) in packets.iter().zip(&mut self.keys) {
             let key = K::KEY_FIELDS.key(packet);
             *found = key;
             if let Some(key) = key
