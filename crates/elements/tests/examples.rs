@@ -104,10 +104,13 @@ fn every_class_is_documented() {
 fn names_are_unique_and_files_are_named_after_them() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut names = BTreeSet::new();
+    let registry = router::Registry::new(elements::REGISTRY);
     for class in classes() {
         let others = class.info.other_names.iter().map(|other| &other.name);
         for name in [class.info.name].iter().chain(class.info.aliases).chain(others) {
             assert!(names.insert(*name), "{name} is there twice");
+            let found = registry.find(name).map(|found| found.info.name);
+            assert_eq!(found, Some(class.info.name), "the class called {name}");
         }
         let (group, file) = (class.info.group, class.info.name.to_lowercase() + ".rs");
         let folders = CRATES.map(|name| crates.join(name).join("src").join(group));

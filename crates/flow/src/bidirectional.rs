@@ -1,10 +1,7 @@
 //! Flows that are found by the key of either direction, for rewriters.
 
-use crate::index::{CACHED_BYTES, Candidate};
+use crate::index::Candidate;
 use crate::{Index, Key, Seed, Slab};
-
-/// Keys that are looked up together, so that their cache misses overlap.
-const LOOKUP_GROUP: usize = 32;
 
 /// Maximum flows: index handles hold the direction in the lowest bit.
 const MAX_FLOWS: u32 = u32::MAX >> 1;
@@ -85,6 +82,13 @@ impl<K: Key, F> BidirectionalTable<K, F> {
         self.resolve_candidate(hash, self.index.candidate(hash), key)
     }
 
+    /// The flow and direction of a key that was looked up before, by `find_likely` or `find`. Flows may have been added or
+    /// removed since.
+    #[inline]
+    pub fn find_again(&self, key: K, before: Option<FlowDirection>) -> Option<FlowDirection> {
+        before.filter(|before| self.is(before.packed(), key)).or_else(|| self.find(key))
+    }
+
     /// The flow and direction of a key, given the result of reading its first bucket.
     #[inline(always)]
     fn resolve_candidate(&self, hash: u64, candidate: Candidate, key: K) -> Option<FlowDirection> {
@@ -101,39 +105,16 @@ impl<K: Key, F> BidirectionalTable<K, F> {
         self.index.find(hash, |packed| self.is(packed, key)).map(FlowDirection::unpacked)
     }
 
-    /// Looks up many keys: `directions[i]` becomes the result of `find(keys[i])`. Stops at the shorter end.
-    pub fn find_batch(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
-        if self.index.bytes() + self.flows.bytes() <= CACHED_BYTES {
-            for (&key, side) in keys.iter().zip(directions) {
-                *side = self.find(key);
-            }
-        } else {
-            self.find_overlapped(keys, directions);
-        }
-    }
-
-    fn find_overlapped(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
-        let mut hashes = [0; LOOKUP_GROUP];
-        let mut candidates = [Candidate::None; LOOKUP_GROUP];
-        for (keys, directions) in keys.chunks(LOOKUP_GROUP).zip(directions.chunks_mut(LOOKUP_GROUP)) {
-            let lanes = keys.len().min(directions.len());
-            let (keys, directions) = (&keys[..lanes], &mut directions[..lanes]);
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = key.hash(self.seed);
-                self.index.prefetch(*hash);
-            }
-            for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..lanes]) {
-                *candidate = self.index.candidate(hash);
-                if let Candidate::Handle(packed) = *candidate {
-                    self.flows.prefetch(packed >> 1);
-                }
-            }
-            for (((side, &key), &candidate), &hash) in
-                directions.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
-            {
-                *side = self.resolve_candidate(hash, candidate, key);
-            }
-        }
+    /// Looks up many keys together, so that their cache misses overlap: `directions[i]` becomes the likely result of
+    /// `find(keys[i])`. If the table has the key, it is found, but for another flow with the same hash, which is rare. So whoever
+    /// reads the flow compares its key, and otherwise uses `find_again`. Stops at the shorter end.
+    pub fn find_likely(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
+        self.index.find_likely(
+            self.seed,
+            (keys, directions),
+            |packed| self.flows.prefetch(packed >> 1),
+            |likely| likely.map(FlowDirection::unpacked),
+        );
     }
 
     /// A flow with its keys.
@@ -251,12 +232,17 @@ mod tests {
         }
         let keys: Vec<_> = (0..1_000).map(|_| key(&mut random)).collect();
         let mut directions = vec![None; keys.len()];
-        table.find_batch(&keys, &mut directions);
-        let mut overlapped = vec![None; keys.len()];
-        table.find_overlapped(&keys, &mut overlapped);
-        assert_eq!(directions, overlapped);
-        for (key, side) in keys.iter().zip(&directions) {
-            assert_eq!((*side, table.find(*key)), (model.get(key).copied(), *side));
+        table.find_likely(&keys, &mut directions);
+        for (key, likely) in keys.iter().zip(&directions) {
+            let known = model.get(key).copied();
+            assert_eq!((table.find(*key), table.find_again(*key, *likely)), (known, known));
+            assert_eq!(*likely, known, "no other key has the hash of {key}");
+            // What was found before may belong to another key by now, or to none.
+            assert_eq!(table.find_again(*key, directions[0]), known);
+            assert_eq!(
+                table.find_again(*key, Some(FlowDirection { flow: u32::MAX >> 1, reply: true })),
+                known
+            );
         }
         assert!(
             table.iter().all(|(flow, pair)| model.get(&pair.keys[1]).map(|side| side.flow) == Some(flow))

@@ -7,6 +7,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::{Key, Seed};
+
 /// Handles per bucket.
 const WAYS: usize = 7;
 
@@ -16,8 +18,8 @@ const CHUNK_BUCKETS: usize = 256;
 /// Average number of handles per bucket above which a bucket is added. Buckets not yet split hold up to twice as many.
 const MAX_LOAD: usize = 3;
 
-/// Table size in bytes below which lookups are assumed to hit the cache, so that overlapping them gains nothing.
-pub(crate) const CACHED_BYTES: usize = 1 << 18;
+/// Keys that are looked up together, so that their cache misses overlap.
+const LOOKUP_GROUP: usize = 32;
 
 /// No next bucket, or no handle.
 const NONE: u32 = u32::MAX;
@@ -204,6 +206,41 @@ impl Index {
     /// Removes all handles, and keeps the memory of the first chunk.
     pub fn clear(&mut self) {
         *self = Self::new();
+    }
+
+    /// Looks up many keys: sets `found[i]` to the `result` for the first handle that was inserted with the hash of `keys[i]`. It is
+    /// that of the key, or, rarely, of another key with the same hash: the entry is not read, only prefetched by `prefetch`.
+    /// Stops at the shorter end.
+    #[inline(always)]
+    pub(crate) fn find_likely<K: Key, T>(
+        &self,
+        seed: Seed,
+        (keys, found): (&[K], &mut [T]),
+        prefetch: impl Fn(u32),
+        result: impl Fn(Option<u32>) -> T,
+    ) {
+        let mut hashes = [0; LOOKUP_GROUP];
+        for (keys, found) in keys.chunks(LOOKUP_GROUP).zip(found.chunks_mut(LOOKUP_GROUP)) {
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = key.hash(seed);
+                self.prefetch(*hash);
+            }
+            for ((found, &hash), _) in found.iter_mut().zip(&hashes).zip(keys) {
+                let likely = match self.candidate(hash) {
+                    Candidate::Handle(handle) => Some(handle),
+                    Candidate::None => None,
+                    Candidate::Unknown => self.first(hash),
+                };
+                likely.map(&prefetch);
+                *found = result(likely);
+            }
+        }
+    }
+
+    /// The first handle inserted with `hash`, by a full search.
+    #[inline(never)]
+    fn first(&self, hash: u64) -> Option<u32> {
+        self.find(hash, |_| true)
     }
 
     /// Prefetches the first bucket of a hash.

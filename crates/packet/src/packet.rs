@@ -590,21 +590,6 @@ impl Packet {
     }
 }
 
-impl Packet {
-    /// Prefetches the data, for a loop that reads it some packets later.
-    #[inline]
-    pub fn prefetch_data(&self) {
-        // SAFETY: `start` lies within the buffer, whose bytes are initialised; a capacity is never zero.
-        crate::prefetch(unsafe { &*self.slot().base.add(self.slot().start as usize) });
-    }
-
-    /// Prefetches the packet's header.
-    #[inline]
-    pub fn prefetch(&self) {
-        crate::prefetch(self.slot());
-    }
-}
-
 impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {

@@ -28,7 +28,9 @@ impl Registry {
 
     /// The class with this name, by its own name or another one.
     pub fn find(&self, name: &str) -> Option<&'static Class> {
-        self.classes().find(|class| class.has_name(name))
+        // Most are called by their own name. The lists of other names are elsewhere in memory, and not in the cache.
+        let own = self.classes().find(|class| class.info.name == name);
+        own.or_else(|| self.classes().find(|class| class.has_name(name)))
     }
 
     /// Replaces other names of classes in element declarations by the class's own name, which messages and handlers

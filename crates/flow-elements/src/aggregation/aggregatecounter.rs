@@ -115,15 +115,20 @@ impl AggregateCounter {
 
     /// Counts a slice of packets.
     fn add_all(&mut self, cx: &Context, mut packets: &[Packet], frozen: bool) {
-        if self.active && self.count_call.is_none() {
-            while let [packet, rest @ ..] = packets
-                && let Some(count) = self.counts.small_mut(packet.aggregate()).filter(|count| **count != 0)
-            {
-                let amount = self.args.amount(packet);
-                *count = count.wrapping_add(amount);
-                self.total += u64::from(amount);
-                packets = rest;
+        packets.iter().for_each(|packet| self.counts.prefetch(packet.aggregate()));
+        while let [packet, rest @ ..] = packets
+            && Counts::is_small(packet.aggregate())
+        {
+            let is_plain = self.active && self.count_call.is_none();
+            match self.counts.small_mut(packet.aggregate()) {
+                Some(count) if *count != 0 && is_plain => {
+                    let amount = self.args.amount(packet);
+                    *count = count.wrapping_add(amount);
+                    self.total += u64::from(amount);
+                }
+                _ => _ = self.add_any(cx, packet, frozen),
             }
+            packets = rest;
         }
         if packets.is_empty() {
             return;

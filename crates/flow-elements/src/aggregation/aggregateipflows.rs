@@ -92,7 +92,7 @@ struct BatchLookup {
     keys: Vec<u128>,
     /// Whether the packet goes from the higher address or port to the lower.
     reverse: Vec<bool>,
-    /// The handle of its flow at the start of the batch, or `NO_ENTRY`.
+    /// The likely handle of its flow at the start of the batch, or `NO_ENTRY`.
     handles: Vec<u32>,
     /// Index of the next packet.
     next: usize,
@@ -181,7 +181,7 @@ impl AggregateIPFlows {
             return false;
         }
         let (time, now) = if time.is_zero() { self.lookup.now } else { (time, time.seconds()) };
-        // An earlier packet may have ended the flow, and another flow may have reused the handle.
+        // It may be another flow: an earlier packet may have ended the one of the key, and another may have reused the handle.
         let Some((_, flow)) = self.flows.entry_mut(seen).filter(|(found, _)| *found == key) else {
             return false;
         };
@@ -357,7 +357,7 @@ impl Filter for AggregateIPFlows {
         for ((packet, key), turned) in batch.iter().zip(&mut *keys).zip(reverse) {
             (*key, *turned) = plain_flow_key(packet).unwrap_or_default();
         }
-        self.flows.find_batch(keys.get(..batch.len()).unwrap_or(&[]), handles);
+        self.flows.find_likely(keys.get(..batch.len()).unwrap_or(&[]), handles);
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@ pub(super) struct Counts {
     pages: Vec<Option<Box<[u32; PAGE_SIZE]>>>,
     others: Table<u32, u32>,
     keys: Vec<u32>,
-    /// The handles of a batch's counts in the table, or `NO_ENTRY`.
+    /// The likely handles of a batch's counts in the table, or `NO_ENTRY`.
     handles: Vec<u32>,
 }
 
@@ -28,11 +28,25 @@ impl Counts {
         Counts { pages: Vec::new(), others: Table::new(seed), keys: Vec::new(), handles: Vec::new() }
     }
 
+    /// Whether a number is counted in the array.
+    #[inline(always)]
+    pub(super) fn is_small(number: u32) -> bool {
+        number < ARRAY_LIMIT
+    }
+
     /// The count of a small number; `None` if its page does not exist.
     #[inline(always)]
     pub(super) fn small_mut(&mut self, number: u32) -> Option<&mut u32> {
         let page = self.pages.get_mut(number as usize / PAGE_SIZE)?.as_mut()?;
         Some(&mut page[number as usize % PAGE_SIZE])
+    }
+
+    /// Prefetches the count of a small number.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, number: u32) {
+        if let Some(Some(page)) = self.pages.get(number as usize / PAGE_SIZE) {
+            packet::prefetch(&page[number as usize % PAGE_SIZE]);
+        }
     }
 
     /// Looks up the counts of the packets' aggregates together for `found_mut`, so that their cache misses overlap.
@@ -41,8 +55,8 @@ impl Counts {
         self.keys.extend(packets.iter().map(Packet::aggregate));
         self.handles.clear();
         self.handles.resize(packets.len(), NO_ENTRY);
-        if self.keys.iter().any(|key| *key >= ARRAY_LIMIT) {
-            self.others.find_batch(&self.keys, &mut self.handles);
+        if self.keys.iter().any(|key| !Counts::is_small(*key)) {
+            self.others.find_likely(&self.keys, &mut self.handles);
         }
     }
 
@@ -51,7 +65,10 @@ impl Counts {
     pub(super) fn found_mut(&mut self, number: u32, index: usize) -> Option<&mut u32> {
         match self.pages.get_mut(number as usize / PAGE_SIZE) {
             Some(Some(page)) => Some(&mut page[number as usize % PAGE_SIZE]),
-            _ => self.others.value_mut(self.handles.get(index).copied().unwrap_or(NO_ENTRY)),
+            _ => {
+                let found = self.others.entry_mut(*self.handles.get(index)?);
+                found.filter(|(key, _)| *key == number).map(|(_, count)| count)
+            }
         }
     }
 
@@ -65,7 +82,7 @@ impl Counts {
 
     /// Adds to the count of a number, wrapping around. A number beyond 2^32 others is not counted.
     pub(super) fn add(&mut self, number: u32, amount: u32) {
-        if number < ARRAY_LIMIT && self.small_mut(number).is_none() {
+        if Counts::is_small(number) && self.small_mut(number).is_none() {
             let page = number as usize / PAGE_SIZE;
             if self.pages.len() <= page {
                 self.pages.resize_with(page + 1, || None);

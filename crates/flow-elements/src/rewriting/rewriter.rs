@@ -68,11 +68,8 @@ struct TableLookup {
     next: usize,
 }
 
-/// How many packets ahead to prefetch.
-const PREFETCH_DISTANCE: usize = 8;
-
 impl<K: RewriterClass> Rewriter<K> {
-    /// Looks up the flows of a batch, all together.
+    /// Looks up the likely flows of a batch, all together.
     fn lookup_flow(&mut self, set: &FlowSet, batch: &Batch) {
         let packets = batch.as_slice();
         if self.keys.len() < packets.len() {
@@ -85,13 +82,10 @@ impl<K: RewriterClass> Rewriter<K> {
             }
             (lookup.count, lookup.next) = (0, 0);
         }
-        packets.iter().take(PREFETCH_DISTANCE).for_each(Packet::prefetch_data);
-        for ((index, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
-            if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
-                later.prefetch_data();
-            }
-            *found = K::KEY_FIELDS.key(packet);
-            if let Some(key) = found
+        for (packet, found) in packets.iter().zip(&mut self.keys) {
+            let key = K::KEY_FIELDS.key(packet);
+            *found = key;
+            if let Some(key) = key
                 && let Some(lookup) = self.lookups.get_mut(usize::from(key.map))
                 && let Some(slot) = lookup.keys.get_mut(lookup.count)
             {
@@ -101,7 +95,7 @@ impl<K: RewriterClass> Rewriter<K> {
         }
         let Some(member) = set.members.get(self.flows.member.get()) else { return };
         for (lookup, map) in self.lookups.iter_mut().zip(&member.maps) {
-            map.pairs.find_batch(lookup.keys.get(..lookup.count).unwrap_or(&[]), &mut lookup.sides);
+            map.pairs.find_likely(lookup.keys.get(..lookup.count).unwrap_or(&[]), &mut lookup.sides);
         }
     }
 
@@ -114,14 +108,20 @@ impl<K: RewriterClass> Rewriter<K> {
         }
     }
 
-    /// Rewrites in place the leading packets of a batch that belong to known flows and leave by the same output.
-    /// Returns their number and that output. This covers nearly all packets, so it is a single loop.
-    fn rewrite_known(&mut self, set: &mut FlowSet, packets: &mut [Packet], now: u64) -> (usize, u16) {
-        let mut common = None;
-        let Some(member) = set.members.get_mut(self.flows.member.get()) else { return (0, 0) };
+    /// Rewrites in place the leading `packets` that belong to known flows and leave by the output `common`, which the first of
+    /// them sets if it is not known. Returns their number. `first` is the number of the first packet in the batch. This covers
+    /// nearly all packets, so it is a single loop.
+    fn rewrite_known(
+        &mut self,
+        set: &mut FlowSet,
+        (first, packets): (usize, &mut [Packet]),
+        common: &mut Option<u16>,
+        now: u64,
+    ) -> usize {
+        let Some(member) = set.members.get_mut(self.flows.member.get()) else { return 0 };
         let annotations = self.flows.annotations;
         let mut count = 0;
-        for (packet, key) in packets.iter_mut().zip(&self.keys) {
+        for (packet, key) in packets.iter_mut().zip(self.keys.get(first..).unwrap_or_default()) {
             let Some(key) = key else { break };
             let map = usize::from(key.map);
             let (Some(lookup), Some(table)) = (self.lookups.get_mut(map), member.maps.get_mut(map)) else {
@@ -130,7 +130,8 @@ impl<K: RewriterClass> Rewriter<K> {
             let Some(side) = lookup.sides.get(lookup.next).copied().flatten() else { break };
             let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else { break };
             let output = mapping.outputs[usize::from(side.reply)];
-            if *common.get_or_insert(output) != output {
+            // It may be another flow: that of the key may have been replaced since the batch was looked up.
+            if keys[usize::from(side.reply)] != key.flow || *common.get_or_insert(output) != output {
                 break;
             }
             let to = keys[usize::from(!side.reply)].reverse();
@@ -141,12 +142,11 @@ impl<K: RewriterClass> Rewriter<K> {
             lookup.next += 1;
             count += 1;
         }
-        (count, common.unwrap_or(0))
+        count
     }
 
-    /// Rewrites a packet. Returns its output or the drop reason. `stale` means that flows were added or removed since
-    /// the batch was looked up.
-    #[inline(always)]
+    /// Rewrites a packet. Returns its output or the drop reason.
+    #[inline(never)]
     fn rewrite(
         &mut self,
         cx: &Context,
@@ -154,30 +154,27 @@ impl<K: RewriterClass> Rewriter<K> {
         (port, key): (usize, Option<Key>),
         packet: &mut Packet,
         now: u64,
-        stale: &mut bool,
     ) -> Result<u16, Reason> {
         let Some(key) = key else { return self.pass_or_reject(port) };
         let map = usize::from(key.map);
         let Some(lookup) = self.lookups.get_mut(map) else { return Err(Reason::NOT_REWRITABLE) };
-        let known = lookup.sides.get(lookup.next).copied().flatten();
+        let likely = lookup.sides.get(lookup.next).copied().flatten();
         lookup.next += 1;
         let member = self.flows.member.get();
         let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
-        let mut side = if *stale { table.pairs.find(key.flow) } else { known };
+        // Flows may have been added or removed since the batch was looked up.
+        let mut side = table.pairs.find_again(key.flow, likely);
         if side.is_none() {
             side = K::KEY_FIELDS.reply_key(packet).and_then(|reply| table.pairs.find(reply));
         }
         let side = match side {
             Some(side) => side,
             None if !key.begins => return self.pass_or_reject(port),
-            None => {
-                *stale = true;
-                match self.flows.create(set, (map, key.protocol), key.flow, port, cx) {
-                    Outcome::Flow(flow) => self.record_first_packet(set, map, flow, packet),
-                    Outcome::Pass(output) => return Ok(output),
-                    Outcome::Drop(reason) => return Err(reason),
-                }
-            }
+            None => match self.flows.create(set, (map, key.protocol), key.flow, port, cx) {
+                Outcome::Flow(flow) => self.record_first_packet(set, map, flow, packet),
+                Outcome::Pass(output) => return Ok(output),
+                Outcome::Drop(reason) => return Err(reason),
+            },
         };
         let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
         let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else {
@@ -327,32 +324,43 @@ impl<K: RewriterClass> Element for Rewriter<K> {
         let mut set = set.borrow_mut();
         self.lookup_flow(&set, &batch);
         let now = clock(cx);
-        let (passed, output) = self.rewrite_known(&mut set, batch.as_mut_slice(), now);
-        if passed == batch.len() {
-            return cx.emit(output.into(), batch);
-        }
-        let mut stale = false;
-        let (mut index, mut first) = ((passed > 0).then_some(0), (passed > 0).then_some(output.into()));
+        let (mut passed, mut first) = (0, None);
+        let mut rewritten = loop {
+            let left = batch.as_mut_slice().get_mut(passed..).unwrap_or_default();
+            let known = self.rewrite_known(&mut set, (passed, left), &mut first, now);
+            passed += known;
+            let Some(packet) = left.get_mut(known) else {
+                return cx.emit(first.unwrap_or(0).into(), batch);
+            };
+            let key = self.keys.get(passed).copied().flatten();
+            match self.rewrite(cx, &mut set, (port, key), packet, now) {
+                // A new flow, of which the others are independent.
+                Ok(output) if *first.get_or_insert(output) == output => passed += 1,
+                result => break Some(result),
+            }
+        };
+        let mut index = (passed > 0).then_some(0);
         let mut count = passed;
         batch.filter_map_from(passed, |mut packet| {
             let key = self.keys.get(count).copied().flatten();
             count += 1;
-            match self.rewrite(cx, &mut set, (port, key), &mut packet, now, &mut stale) {
+            let result =
+                rewritten.take().unwrap_or_else(|| self.rewrite(cx, &mut set, (port, key), &mut packet, now));
+            match result {
                 Ok(output) => {
-                    let output = usize::from(output);
                     // Packets stay in the batch while they go to the first packet's output and nothing must be sent in
                     // between.
-                    if *first.get_or_insert(output) == output && !cx.has_emitted_in_group_of(output) {
+                    if *first.get_or_insert(output) == output && !cx.has_emitted_in_group_of(output.into()) {
                         index.get_or_insert(cx.emitted());
                         return Some(packet);
                     }
-                    cx.send(output, packet);
+                    cx.send(output.into(), packet);
                 }
                 Err(reason) => cx.drop(packet, reason),
             }
             None
         });
-        cx.emit_at(index.unwrap_or(0), first.unwrap_or(0), batch);
+        cx.emit_at(index.unwrap_or(0), first.unwrap_or(0).into(), batch);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
