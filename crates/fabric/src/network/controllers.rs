@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
-    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortConfig,
-    PortId, PortKey, Shards, SteeringShards,
+    ControlError, ControllerPacket, Counters, FailMode, ForwardingMode, PacketOutStep, PacketReason,
+    PortConfig, PortId, PortKey, Shards, SteeringShards,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -545,13 +545,14 @@ fn port_stats(
     let ports = port_ids(record).into_iter().map(|(key, id)| (u32::from(key.0), id));
     let mut all: Vec<PortStats> = ports
         .filter(|(number, _)| is_chosen(*number))
-        .map(|(number, id)| stats_of_ports(number, &[id], runner))
+        .map(|(number, id)| stats_of_ports(number, &[id], Counters::default(), runner))
         .collect();
     for (output, steered) in record.services.outputs() {
         let Some(number) = output.port_number().filter(|number| is_chosen(*number)) else { continue };
         all.extend(match (output, steered) {
             (_, OpenFlowPort::Service(name)) => {
-                Some(stats_of_ports(number, &record.ports_of_service(&name), runner))
+                let removed = record.services.removed_ports.get(&name).copied().unwrap_or_default();
+                Some(stats_of_ports(number, &record.ports_of_service(&name), removed, runner))
             }
             (Output::Chain(chain), _) => Some(stats_of_chain(number, chain, record, runner)?),
             _ => None,
@@ -561,9 +562,14 @@ fn port_stats(
     Ok(all)
 }
 
-/// The counters of a port, or of all ports of the instances of a service.
-fn stats_of_ports(number: u32, ids: &[PortId], runner: &mut Shards<ForwardingMode>) -> PortStats {
-    let mut counters = switch::Counters::default();
+/// The counters of a port, or of all ports of the instances of a service, with what its removed ones counted.
+fn stats_of_ports(
+    number: u32,
+    ids: &[PortId],
+    removed: Counters,
+    runner: &mut Shards<ForwardingMode>,
+) -> PortStats {
+    let mut counters = removed;
     ids.iter().filter_map(|id| runner.counters(*id)).for_each(|of_port| counters += of_port);
     let to_port = [switch::Reason::FULL, switch::Reason::DOWN];
     let tx_dropped: u64 = to_port.into_iter().map(|reason| counters.dropped(reason)).sum();
