@@ -1,8 +1,8 @@
 //! Why a service or a chain can't be as requested.
 
 use api::{
-    BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName,
-    ServiceName, SwitchName, TranslationError,
+    AddressRange, BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner,
+    PortName, ServiceName, SwitchName, TranslationError,
 };
 use std::fmt;
 
@@ -54,6 +54,15 @@ pub enum ServiceError {
     OtherSwitch(ServiceName, SwitchName),
     /// Packets of a port take another chain already.
     PortInUse(PortName, ChainName),
+    /// The chains of two translators with addresses in common would end at one port.
+    SharedAddresses {
+        /// The translators.
+        services: [ServiceName; 2],
+        /// The port.
+        port: PortName,
+        /// What both translate to.
+        range: AddressRange,
+    },
     /// The stack defines a service twice.
     DuplicateService(ServiceName),
     /// The stack defines a chain twice.
@@ -157,6 +166,11 @@ impl fmt::Display for ServiceError {
                 f,
                 "packets from port {port} take chain {chain} already: leave the port out, and add flows that choose \
                  between the chains"
+            ),
+            Self::SharedAddresses { services: [one, other], port, range } => write!(
+                f,
+                "services {one} and {other} both translate to {range}, so a packet from port {port} could be for either: give one of \
+                 them other addresses or ports, or let its chains end at another port"
             ),
             Self::DuplicateService(name) => write!(f, "the stack has two services {name}"),
             Self::DuplicateChain(name) => write!(f, "the stack has two chains {name} at one switch"),

@@ -47,6 +47,7 @@ mod service_status;
 #[cfg(test)]
 mod service_tests;
 mod services;
+mod shared_addresses;
 mod sharing;
 #[cfg(test)]
 mod simulation;
