@@ -54,6 +54,8 @@ pub enum ServiceError {
     OtherSwitch(ServiceName, SwitchName),
     /// Packets of a port take another chain already.
     PortInUse(PortName, ChainName),
+    /// The definition of an instance has a name of its own.
+    InstanceName(ServiceName, BoxName),
     /// The chains of two translators with addresses in common would end at one port.
     SharedAddresses {
         /// The translators.
@@ -166,6 +168,11 @@ impl fmt::Display for ServiceError {
                 f,
                 "packets from port {port} take chain {chain} already: leave the port out, and add flows that choose \
                  between the chains"
+            ),
+            Self::InstanceName(service, name) => write!(
+                f,
+                "the instances of service {service} are named {service}-1, {service}-2 and so on: let the `name` of `instance` be \
+                 {service}, and not {name}"
             ),
             Self::SharedAddresses { services: [one, other], port, range } => write!(
                 f,

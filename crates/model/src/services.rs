@@ -147,8 +147,8 @@ pub struct CreateService {
     pub name: ServiceName,
     /// The steering switch that its instances are attached to.
     pub switch: SwitchName,
-    /// The definition of an instance. Its name is ignored: instances are named after the service. Its ports at the faces are
-    /// attached to the switch.
+    /// The definition of an instance. Its name is that of the service, to which the names of the instances add a number. Its ports at the
+    /// faces are attached to the switch.
     pub instance: CreateBox,
     /// The ports through which the packets of chains pass.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! Tests of services that translate addresses, with a fabric whose switches a test stands in for.
 
+use super::check_instance_name;
 use super::test_bed::{TestBed, process, until};
 use crate::error::OperationError;
 use api::{
@@ -171,6 +172,16 @@ fn impossible_translators_are_refused() {
     assert!(bed.services().unwrap().is_empty());
     let instance = CreateBox { configuration: text, ..service(2).instance };
     bed.create_service(CreateService { instance, ..service(2) }).unwrap();
+}
+
+#[test]
+fn the_name_of_an_instance_is_that_of_the_service() {
+    assert_eq!(check_instance_name(&service(1)), Ok(()));
+    let other = CreateService { name: "edge".parse().unwrap(), ..service(1) };
+    assert_eq!(
+        with_causes(&check_instance_name(&other).unwrap_err()),
+        "the instances of service edge are named edge-1, edge-2 and so on: let the `name` of `instance` be edge, and not nat"
+    );
 }
 
 /// Packets from outside could be for either translator. With an uplink for each, it is clear.
