@@ -151,10 +151,13 @@ impl Fabric {
         drop(ended);
         let time = begin.elapsed().as_millis();
         let to = to.map_or_else(|| "other instances".into(), |to| format!("instance {to}"));
-        if moved > 0 || !is_return {
-            let message = format!(
-                "instance {name} of service {service} handed {moved} flows over to {to} in {time} ms"
-            );
+        if moved > 0 || !is_return && problem.is_none() {
+            let message = match moved {
+                0 => format!("instance {name} of service {service} had no state of flows to hand over"),
+                _ => format!(
+                    "instance {name} of service {service} handed {moved} flows over to {to} in {time} ms"
+                ),
+            };
             self.0.note(EventKind::StateHandedOver, &service, message);
         }
         if let Some(problem) = problem.filter(|_| !is_again) {

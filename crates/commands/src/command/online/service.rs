@@ -523,6 +523,13 @@ fn handed_over(status: &ServiceStatus) -> String {
     }
     let sum = |figure: fn(&HandoverStatus) -> u64| grouped(all.iter().copied().map(figure).sum::<u64>());
     let mut text = format!(": the state of {} flows was handed over", sum(|handover| handover.handed_over));
+    let has_none = |handover: &&HandoverStatus| {
+        handover.phase == HandoverPhase::Done
+            && (handover.handed_over, handover.kept, handover.lost) == (0, 0, 0)
+    };
+    if all.iter().all(has_none) {
+        text = ": no flow had state to hand over".into();
+    }
     if all.iter().any(|handover| handover.phase == HandoverPhase::Failed) {
         let flows: u64 =
             status.instances.iter().filter(|there| there.handover.is_some()).map(|there| there.flows).sum();
