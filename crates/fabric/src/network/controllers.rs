@@ -2,6 +2,7 @@
 //! the switch, and what one request costs is bounded.
 
 use super::attach::Network;
+use super::controller_news::{ControllerNews, controller_news};
 use super::flows::{all_steering, malformed};
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
 use crate::error::OperationError;
@@ -418,17 +419,19 @@ impl Network {
         Ok((packets, messages))
     }
 
-    /// Notes how the connections to the controllers of a switch are.
+    /// Notes how the connections to the controllers of a switch are. Returns which ones came and went.
     pub(crate) fn set_controller_states(
         &mut self,
         number: u64,
         states: Vec<ControllerState>,
-    ) -> Result<(), AgentFault> {
+    ) -> Result<Vec<ControllerNews>, AgentFault> {
         let (record, mut steering, _) = self.controlled(number)?;
         steering.set_connected(states.iter().any(|state| state.role.is_some()));
         steering.set_gets_misses(states.iter().any(|state| state.role.is_some() && state.gets_misses));
-        record.agent.states = Some((states, Instant::now()));
-        Ok(())
+        let now = Instant::now();
+        let news = controller_news(&record.definition, &mut record.agent.told, &states, now);
+        record.agent.states = Some((states, now));
+        Ok(news)
     }
 
     /// The agent has ended: no controller is connected any more.
@@ -437,7 +440,9 @@ impl Network {
             if let Ok((record, mut steering, _)) = self.controlled(number) {
                 steering.set_connected(false);
                 steering.set_gets_misses(false);
-                record.agent = AgentRecord::default();
+                // The next one says which controllers it has lost.
+                let told = std::mem::take(&mut record.agent.told);
+                record.agent = AgentRecord { told, ..AgentRecord::default() };
             }
         }
     }
