@@ -47,6 +47,7 @@ mod service_status;
 #[cfg(test)]
 mod service_tests;
 mod services;
+mod shared_addresses;
 mod sharing;
 #[cfg(test)]
 mod simulation;
@@ -67,6 +68,7 @@ mod upgrade;
 mod writes;
 
 pub(crate) use images::HeldImage;
+pub(crate) use services::check_instance_name;
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;
 pub(crate) use streams::{Capture, Contents, HistoryReader};

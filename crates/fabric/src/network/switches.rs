@@ -407,7 +407,11 @@ impl Network {
         {
             entry.captures.end();
             // With what the driver has missed.
-            let counters = reported(&runner.counters(entry.id).unwrap_or_default());
+            let counted = runner.counters(entry.id).unwrap_or_default();
+            if let Some(service) = record.service_at(port).cloned() {
+                *record.services.removed_ports.entry(service).or_default() += counted;
+            }
+            let counters = reported(&counted);
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             record.removed.add(&PortStats { counters, cost, ..PortStats::default() });
             runner.remove_port(entry.id);
