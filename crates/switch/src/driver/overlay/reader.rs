@@ -251,7 +251,9 @@ mod tests {
     /// one, and over IPv6.
     #[test]
     fn packets_of_open_vswitch_are_read() {
-        const OPEN_VSWITCH: [(&str, &str, [&str; 2], Result<usize, Reason>); 5] = [
+        /// The headers, the frame, the addresses, and where the frame begins.
+        type Recorded = (&'static str, &'static str, [&'static str; 2], Result<usize, Reason>);
+        const OPEN_VSWITCH: [Recorded; 5] = [
             (
                 "45000056000040004011b693c0000202c0000201be3617c1004200000000655800002a00",
                 "268ab0279aa072bab2e4a2420800450000240d7e0000400159470a0900020a0900010000b6783d7500020001020304050607",
