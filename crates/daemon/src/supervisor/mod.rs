@@ -35,6 +35,7 @@ mod operation;
 mod parallel;
 mod pending_confirmation;
 mod port_devices;
+mod port_figures;
 mod port_numbers;
 mod port_recovery;
 mod rate_meter;
@@ -68,6 +69,7 @@ mod upgrade;
 mod writes;
 
 pub(crate) use images::HeldImage;
+pub(crate) use port_figures::PortFigures;
 pub(crate) use services::check_instance_name;
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;
