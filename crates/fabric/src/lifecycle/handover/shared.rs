@@ -3,7 +3,7 @@
 //! The switch does not know which flows these are. So they all go to one instance, while all flows of the drained one are frozen: all
 //! states, or none.
 
-use super::{Group, Handover, HandoverError, is_shared};
+use super::{BATCH, Group, Handover, HandoverError, is_shared};
 use boundary::{FlowPosition, StateRecord};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -34,7 +34,6 @@ impl Handover<'_> {
         }
         let given = taken.and_then(|()| self.give_shared(&parts));
         if given.is_err() {
-            // What the other instance has accepted ends there by its timeout: no flow comes there.
             let own = self.work.from.clone();
             for part in &parts {
                 let refused = self.import(&own, &part.states);
@@ -84,10 +83,23 @@ impl Handover<'_> {
             None => self.fabric.network(move |network| network.heir_of_all(&work))??,
         };
         let heir = heir.ok_or(HandoverError::NoHeir)?;
+        let mut accepted: Vec<Group> = Vec::new();
         for part in parts {
             let refused = self.import(&heir, &part.states);
+            let of_refused = |(at, _): &(usize, String)| Some(part.states.get(*at)?.1.tuples);
+            let tuples: HashSet<_> = refused.iter().flatten().filter_map(of_refused).flatten().collect();
+            let is_whole =
+                |group: &&Group| refused.is_ok() && !group.iter().any(|tuple| tuples.contains(tuple));
+            accepted.extend(part.groups.iter().filter(is_whole).cloned());
             let problem = refused.map(|refused| refused.into_iter().next().map(|(_, reason)| reason));
             if let Some(reason) = problem.unwrap_or_else(Some) {
+                // Addresses of another instance's range are of no use without the range. Without ranges, what was accepted may be what
+                // the instance had.
+                if self.work.to.is_some() {
+                    accepted.chunks(BATCH as usize).for_each(|groups| {
+                        self.discard(&heir, groups, &(0..groups.len()).collect());
+                    });
+                }
                 return Err(HandoverError::SharedRefused(reason));
             }
         }
