@@ -252,7 +252,7 @@ fn controllers_that_come_and_go_are_events() {
     report(&near, None, Some("refused"));
     report(&near, Some(ControllerRole::Equal), None);
     report(&near, Some(ControllerRole::Master), None);
-    assert_eq!(events(), [connected.clone()]);
+    assert_eq!(events(), std::slice::from_ref(&connected));
     drop(near);
     served.join().unwrap();
     let agent = agent(&fabric);

@@ -357,6 +357,68 @@ fn mappings_of_addresses_move_with_their_address() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
+/// An instance that has two mappings of addresses, and another one with room for one more: both stay where they are.
+#[test]
+fn mappings_of_addresses_stay_together() {
+    let ranges = ["203.0.113.1", "203.0.113.2", "203.0.113.3"].map(|text| text.parse().unwrap()).to_vec();
+    let translation = Translation { ranges, slices: 3, mappings: Vec::new() };
+    let slice = |number: u16| translation.slice(number).unwrap();
+    let text = NAT.replace(
+        "IPRewriter(pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1, drop)",
+        "IPAddrRewriter(pattern $TRANSLATE_ADDRESS - 0 1, drop, MAPPING_CAPACITY 2)",
+    );
+    let bed = TestBed::new();
+    let source = "
+        s :: RatedSource(LENGTH 18, RATE 10000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
+        -> SetRandIPAddress(10.0.0.0/26) -> StoreIPAddress(src) -> SetIPChecksum -> SetUDPChecksum
+        -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> ToDevice(0);
+        FromDevice(0) -> back :: Counter -> Discard;";
+    bed.run("source", 1, source, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for number in 1..=3 {
+        let name = format!("nat-{number}");
+        bed.define(&name, 2);
+        let configuration = Configuration { parameters: slice(number).parameters(), ..configuration(&text) };
+        bed.start_with(&name, configuration).unwrap();
+    }
+    let steer = |draining: &[u16]| {
+        let mut nat = nat(&[1, 2, 3], draining);
+        nat.instances.iter_mut().zip(1..).for_each(|(found, number)| found.range = Some(slice(number)));
+        bed.steer(vec![nat], vec![chain(&["nat"])]).unwrap();
+    };
+    let sizes = || [1, 2, 3].map(|number| bed.read(&format!("nat-{number}"), "f.table_size"));
+    steer(&[]);
+    // Each instance has one host. The others have no address left.
+    bed.send(1000);
+    bed.until("all have a host", |_| sizes() == [1; 3]);
+    steer(&[3]);
+    wait_for_handover(&bed);
+    let holder = if sizes() == [2, 1, 0] { 1 } else { 2 };
+    let expected = if holder == 1 { [2, 1, 0] } else { [1, 2, 0] };
+    assert_eq!(sizes(), expected);
+    steer(&[3, holder]);
+    wait_for_handover(&bed);
+    let found = bed.state().services[0].1.clone();
+    let status = found[usize::from(holder) - 1].handover.clone().unwrap();
+    let other = 3 - holder;
+    let problem =
+        format!("states of whole addresses move all or none: box nat-{other}: there is no room for the flow");
+    assert_eq!(
+        (status.phase, status.handed_over, status.lost, status.problem),
+        (HandoverPhase::Failed, 0, 0, Some(problem))
+    );
+    // The one that was accepted before is not there any more, so that the host translates as before.
+    assert_eq!(sizes(), expected);
+    assert!(bed.read("source", "back.count") > 0);
+    let before = bed.read("source", "back.count");
+    bed.send(1000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") > before);
+    let refused =
+        bed.state().services[0].1.iter().map(|found| found.translation.unwrap().refused).collect::<Vec<_>>();
+    assert_eq!((sizes(), refused), (expected, vec![RefusedTuples::default(); 3]));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
 /// An instance whose configuration chooses its addresses itself.
 #[test]
 fn packets_from_outside_of_the_range_are_dropped() {

@@ -6,7 +6,6 @@
 
 mod shared;
 
-use self::shared::SharedError;
 use super::state::Fabric;
 use crate::boxes::Instance;
 use crate::error::OperationError;
@@ -55,6 +54,9 @@ const MAX_LAST_BATCHES: usize = 64;
 /// The same if flows share states, because none are moved before.
 const MAX_BATCHES_OF_ALL: usize = 512;
 
+/// What is said if no instance can take flows over.
+const NO_HEIR: &str = "no other instance is up";
+
 /// Why flows are not handed over.
 #[derive(Debug)]
 enum HandoverError {
@@ -72,8 +74,14 @@ enum HandoverError {
     Frozen,
     /// The box takes too long to name its flows.
     Late(Duration),
-    /// The states that flows share were not taken over.
-    Shared(SharedError),
+    /// Flows share more states than are moved.
+    TooManyShared,
+    /// The other instance refused a state that flows share.
+    SharedRefused(String),
+    /// States that flows share are those of a range that goes back. The flows that depend on them would not follow.
+    SharedInUse,
+    /// No instance can take them over.
+    NoHeir,
 }
 
 impl fmt::Display for HandoverError {
@@ -90,7 +98,12 @@ impl fmt::Display for HandoverError {
             Self::Busy => f.write_str("packets of these flows wait in it for too long"),
             Self::Frozen => f.write_str("it is no instance of the service any more"),
             Self::Late(time) => write!(f, "it took more than {} s", time.as_secs()),
-            Self::Shared(error) => error.fmt(f),
+            Self::TooManyShared => f.write_str("it has too many states of whole addresses"),
+            Self::SharedRefused(reason) => write!(f, "states of whole addresses move all or none: {reason}"),
+            Self::SharedInUse => {
+                f.write_str("states of whole addresses do not go back while they are in use")
+            }
+            Self::NoHeir => f.write_str(NO_HEIR),
         }
     }
 }
@@ -103,6 +116,11 @@ impl From<OperationError> for HandoverError {
 
 /// Flows that must move together, by their tuples.
 type Group = Vec<StateTuple>;
+
+/// Whether a group is of states that flows share.
+fn is_shared(group: &Group) -> bool {
+    group.iter().any(StateTuple::is_of_addresses)
+}
 
 /// A hand-over that goes on.
 struct Handover<'a> {
@@ -186,9 +204,9 @@ impl Handover<'_> {
                 return Err(HandoverError::Late(LISTS_TIMEOUT));
             }
             let list = self.list(position)?;
-            if list.groups.iter().any(shared::is_shared) {
+            if list.groups.iter().any(is_shared) {
                 match self.work.range {
-                    Some(_) => return Err(HandoverError::Shared(SharedError::InUse)),
+                    Some(_) => return Err(HandoverError::SharedInUse),
                     None => break,
                 }
             }
@@ -405,7 +423,7 @@ impl Handover<'_> {
     fn import_to(&mut self, name: Option<&BoxName>, states: &[(usize, StateRecord)]) -> BTreeSet<usize> {
         let problems = match name {
             Some(name) => self.import(name, states),
-            None => Err("no other instance is up".to_string()),
+            None => Err(NO_HEIR.to_string()),
         };
         match problems {
             Ok(problems) => {

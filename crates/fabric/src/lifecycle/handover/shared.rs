@@ -3,10 +3,9 @@
 //! The switch does not know which flows these are. So they all go to one instance, while all flows of the drained one are frozen: all
 //! states, or none.
 
-use super::{Group, Handover, HandoverError};
+use super::{BATCH, Group, Handover, HandoverError, is_shared};
 use boundary::{FlowPosition, StateRecord};
 use std::collections::HashSet;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The most groups of shared states. Stops a box from filling the memory of its host.
@@ -17,40 +16,6 @@ const MAX_SHARED_BYTES: usize = 16 << 20;
 
 /// The time to take them. All packets of the instance wait meanwhile.
 const SHARED_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Why the states that flows share were not taken over.
-#[derive(Debug)]
-pub(super) enum SharedError {
-    /// There are more than `MAX_SHARED`.
-    TooMany,
-    /// The other instance refused one.
-    Refused(String),
-    /// No instance can take them over.
-    NoHeir,
-    /// They are those of a range that goes back. The flows that depend on them would not follow.
-    InUse,
-}
-
-impl fmt::Display for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooMany => {
-                write!(
-                    f,
-                    "it has more than {MAX_SHARED} states of whole addresses, or {MAX_SHARED_BYTES} bytes of them"
-                )
-            }
-            Self::Refused(reason) => write!(f, "states of whole addresses move all or none: {reason}"),
-            Self::NoHeir => f.write_str("no other instance is up"),
-            Self::InUse => f.write_str("states of whole addresses do not go back while they are in use"),
-        }
-    }
-}
-
-/// Whether a group is of states that flows share.
-pub(super) fn is_shared(group: &Group) -> bool {
-    group.iter().any(boundary::StateTuple::is_of_addresses)
-}
 
 /// States that were exported together.
 struct Part {
@@ -69,7 +34,6 @@ impl Handover<'_> {
         }
         let given = taken.and_then(|()| self.give_shared(&parts));
         if given.is_err() {
-            // What the other instance has accepted ends there by its timeout: no flow comes there.
             let own = self.work.from.clone();
             for part in &parts {
                 let refused = self.import(&own, &part.states);
@@ -102,7 +66,7 @@ impl Handover<'_> {
                 bytes += states.iter().map(|state| state.payload.len()).sum::<usize>();
                 parts.push(Part { groups: part, states: (0..).zip(states).collect() });
                 if count > MAX_SHARED || bytes > MAX_SHARED_BYTES {
-                    return Err(HandoverError::Shared(SharedError::TooMany));
+                    return Err(HandoverError::TooManyShared);
                 }
                 if begin.elapsed() > SHARED_TIMEOUT {
                     return Err(HandoverError::Late(SHARED_TIMEOUT));
@@ -118,12 +82,25 @@ impl Handover<'_> {
             Some(heir) => Some(heir),
             None => self.fabric.network(move |network| network.heir_of_all(&work))??,
         };
-        let heir = heir.ok_or(HandoverError::Shared(SharedError::NoHeir))?;
+        let heir = heir.ok_or(HandoverError::NoHeir)?;
+        let mut accepted: Vec<Group> = Vec::new();
         for part in parts {
             let refused = self.import(&heir, &part.states);
+            let of_refused = |(at, _): &(usize, String)| Some(part.states.get(*at)?.1.tuples);
+            let tuples: HashSet<_> = refused.iter().flatten().filter_map(of_refused).flatten().collect();
+            let is_whole =
+                |group: &&Group| refused.is_ok() && !group.iter().any(|tuple| tuples.contains(tuple));
+            accepted.extend(part.groups.iter().filter(is_whole).cloned());
             let problem = refused.map(|refused| refused.into_iter().next().map(|(_, reason)| reason));
             if let Some(reason) = problem.unwrap_or_else(Some) {
-                return Err(HandoverError::Shared(SharedError::Refused(reason)));
+                // Addresses of another instance's range are of no use without the range. Without ranges, what was accepted may be what
+                // the instance had.
+                if self.work.to.is_some() {
+                    accepted.chunks(BATCH as usize).for_each(|groups| {
+                        self.discard(&heir, groups, &(0..groups.len()).collect());
+                    });
+                }
+                return Err(HandoverError::SharedRefused(reason));
             }
         }
         self.work.to = Some(heir.clone());
