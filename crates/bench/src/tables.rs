@@ -281,19 +281,19 @@ impl Table for Density {
 
 impl Table for Memory {
     fn head() -> String {
-        format!("{:<16} {:>8}", "slots of a port", "KB")
+        format!("{:<18} {:>8}", "slots of a port", "KB")
     }
 
     fn lines(&self) -> String {
         let rings: String =
-            self.rings.iter().map(|row| format!("{:<16} {:>8}\n", row.ring, row.kb)).collect();
-        let mut lines = rings + &format!("{:<16} {:>8}\n", "mailbox", self.control_kb);
+            self.rings.iter().map(|row| format!("{:<18} {:>8}\n", row.ring, row.kb)).collect();
+        let mut lines = rings + &format!("{:<18} {:>8}\n", "mailbox", self.control_kb);
         for table in &self.tables {
             let name = format!("{} {}", table.count, table.entries);
             // Writing to a string can't fail.
             let _ = writeln!(
                 lines,
-                "{name:<16} {:>8.1}  of which text {:.1}; private memory of the box {:.0}",
+                "{name:<18} {:>8.1}  of which text {:.1}; private memory of the box {:.0}",
                 table.adds_kb, table.text_kb, table.private_kb
             );
         }

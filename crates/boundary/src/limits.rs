@@ -1,9 +1,9 @@
 //! Limits on what one side accepts from the other, each with its reason.
 
-/// Ports of one box (DESIGN: "up to 16 ports").
+/// Ports of one box.
 pub const MAX_PORTS: usize = 16;
 
-/// Ring pairs of one port: one for each thread that switches (ARCHITECTURE: "Switch threads").
+/// Ring pairs of one port: one for each thread that switches (docs/architecture/steering.md, "Switch threads").
 pub const MAX_PAIRS: usize = 8;
 
 /// Ring pairs of all ports of a box: as many as a boot page describes.

@@ -168,15 +168,19 @@ impl Expression {
         }
     }
 
-    /// Frees the spare capacity of the lists.
+    /// Puts lists in lists of their kind together, and frees the spare capacity.
     pub(crate) fn shrink(&mut self) {
         match self {
             Self::Constant(_) | Self::Test(_) => {}
             Self::Not(inner) => inner.shrink(),
-            Self::All(parts) | Self::Any(parts) => {
-                parts.iter_mut().for_each(Expression::shrink);
-                parts.shrink_to_fit();
-            }
+            Self::All(parts) => join_lists(parts, |part| match part {
+                Self::All(inner) => Ok(inner),
+                other => Err(other),
+            }),
+            Self::Any(parts) => join_lists(parts, |part| match part {
+                Self::Any(inner) => Ok(inner),
+                other => Err(other),
+            }),
             Self::Choose(parts) => parts.iter_mut().for_each(Expression::shrink),
         }
     }
@@ -190,6 +194,20 @@ impl Expression {
             other => Self::Not(Box::new(other)),
         }
     }
+}
+
+/// Replaces the lists among the parts, which `list` takes out, by what is in them.
+fn join_lists(parts: &mut Vec<Expression>, list: impl Fn(Expression) -> Result<Vec<Expression>, Expression>) {
+    let mut joined = Vec::with_capacity(parts.len());
+    for mut part in parts.drain(..) {
+        part.shrink();
+        match list(part) {
+            Ok(mut inner) => joined.append(&mut inner),
+            Err(other) => joined.push(other),
+        }
+    }
+    joined.shrink_to_fit();
+    *parts = joined;
 }
 
 /// The output number that means drop.

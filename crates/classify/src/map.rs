@@ -160,6 +160,8 @@ impl Trie {
                 *place = *node;
             }
         }
+        map.nodes.shrink_to_fit();
+        map.lists.shrink_to_fit();
         map
     }
 

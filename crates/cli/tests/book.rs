@@ -118,7 +118,7 @@ fn the_guides_commands_print_the_output_shown() {
     for page in pages {
         let name = page.file_name().to_string_lossy().into_owned();
         let text = fs::read_to_string(page.path()).expect("a page");
-        let daemon = ["boxes.md", "functions-c.md", "functions.md", "packets.md", "services.md"]
+        let daemon = ["boxes.md", "functions-c.md", "functions.md", "packets.md", "ports.md", "services.md"]
             .contains(&name.as_str())
             .then(|| Daemon::start("book"));
         let folder = folder(&name);

@@ -76,6 +76,22 @@ fn commands_print_the_expected_output() {
     check(&["click", "-q", "--device", "lan=af_packet:lo", "-e", address], "", 0, &[]);
     let route = "Idle -> LinearIPLookup(10.0.0.0/8 0, 0.0.0.0/0 0) -> Discard";
     check(&["check", "--device", "0=af_packet:lo", "-"], route, 0, &["0 errors"]);
+    // A name stands for one interface, and one that no element has is probably misspelt.
+    let twice = ["--device", "0=af_packet:lo", "--device", "0=af_packet:eth0", "-"];
+    let refused = "--device binds 0 twice: a name stands for one interface, so leave one of them out";
+    check(&[&["run"][..], &twice].concat(), GOOD, 2, &[refused]);
+    check(&[&["check"][..], &twice].concat(), GOOD, 2, &[refused]);
+    check(&[&["click", "-q"][..], &twice].concat(), GOOD, 1, &[refused]);
+    let unused = "warning: --device 1: no element uses a device of this name: check it in the configuration";
+    check(&["run", "--quiet", "--device", "1=af_packet:lo", "-"], GOOD, 0, &[unused]);
+    check(&["click", "-q", "--device", "1=af_packet:lo", "-"], GOOD, 0, &[unused]);
+    let used = ["run", "--quiet", "--device", "0=pcap:testdata/mix.pcap", "-"];
+    let found = clickbox(&used, "FromDevice(0) -> Discard");
+    assert_eq!((found.status.code(), String::from_utf8_lossy(&found.stderr).as_ref()), (Some(0), ""));
+    let writers =
+        "Idle -> ToDevice(0); Idle -> ToDPDKDevice(PORT 1); Idle -> ToDevice(DEVNAME 0); Idle -> ToDevice(2)";
+    let duplicate = "ToDevice: duplicate writer for device ‘0’: join the paths before one ToDevice, for example at a Queue";
+    check(&["check", "-"], writers, 1, &[duplicate, "8 elements, 1 error,"]);
     check(&["element", "FromDPDKDevice"], "", 0, &["FromDevice", "also FromDPDKDevice"]);
     check(&["flatten", "-"], GOOD, 0, &["Queue", "->"]);
     check(&["element", "Counter"], "", 0, &["Counter", "count"]);

@@ -36,17 +36,32 @@ fn between<'a>(text: &'a str, open: &str, close: char) -> impl Iterator<Item = &
     text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inside, _)| inside)
 }
 
+/// Whether a document has a heading with this anchor: its words in lower case, joined by hyphens.
+fn has_heading(document: &str, anchor: &str) -> bool {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let anchors = headings.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        title.replace(|letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '_', "")
+    });
+    anchors.into_iter().any(|found| found == anchor)
+}
+
 #[test]
 fn links_have_targets() {
     let mut failures = Vec::new();
     for path in documents() {
         let text = fs::read_to_string(&path).expect("a document");
-        for link in between(&text, "](", ')') {
-            let target = link.split('#').next().unwrap_or_default();
-            if target.is_empty() || target.contains("://") {
-                continue;
-            }
-            if !path.parent().expect("a folder").join(target).exists() {
+        for link in between(&text, "](", ')').filter(|link| !link.contains("://")) {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match target {
+                "" => path.clone(),
+                _ => path.parent().expect("a folder").join(target),
+            };
+            let is_there = match anchor {
+                "" => target.exists(),
+                _ => fs::read_to_string(&target).is_ok_and(|text| has_heading(&text, anchor)),
+            };
+            if !is_there {
                 failures.push(format!("{}: {link}", path.display()));
             }
         }
@@ -72,13 +87,18 @@ fn named_tests_exist() {
         functions.extend(between(&text, "fn ", '(').map(str::to_string));
     }
     let mut failures = Vec::new();
-    for name in ["ARCHITECTURE.md", "SPECIFICATION.md", "THREAT_MODEL.md"] {
-        let text = fs::read_to_string(root().join(name)).expect("a document");
+    let mut named =
+        ["ARCHITECTURE.md", "SPECIFICATION.md", "THREAT_MODEL.md"].map(|name| root().join(name)).to_vec();
+    let alone = named.len();
+    files(&root().join("docs/architecture"), ".md", &mut named);
+    assert!(named.len() > alone, "no parts of the architecture");
+    for path in named {
+        let text = fs::read_to_string(&path).expect("a document");
         // Fenced blocks contain no names in backquotes.
         for part in text.split("```").step_by(2) {
             for (place, word) in part.split('`').enumerate() {
                 if place % 2 == 1 && is_test(word) && !functions.contains(word) {
-                    failures.push(format!("{name}: {word}"));
+                    failures.push(format!("{}: {word}", path.display()));
                 }
             }
         }

@@ -70,6 +70,42 @@ fn hosts() -> [Network; 2] {
     [near, far]
 }
 
+/// The traffic of a port of `lan`, and the name of its driver.
+fn traffic(daemon: &Daemon, port: &str) -> (serde_json::Value, String) {
+    let ports = daemon.json(&["port", "ls", "lan"]);
+    let found = ports.as_array().and_then(|ports| ports.iter().find(|found| found["name"] == port));
+    let found = found.expect("the port");
+    (found["traffic"].clone(), found["driver"]["kind"].as_str().expect("a driver").to_string())
+}
+
+/// Checks that the metrics of a port of `lan` are its traffic, these drops, and that it is up.
+fn check_port_metrics(daemon: &Daemon, port: &str, drops: &[(&str, u64)]) {
+    // The kernels may ask for their neighbours meanwhile.
+    let (metrics, (traffic, driver)) = (0..ATTEMPTS)
+        .find_map(|_| {
+            let before = traffic(daemon, port);
+            let metrics = daemon.metrics();
+            (traffic(daemon, port) == before).then_some((metrics, before))
+        })
+        .expect("a moment without traffic");
+    let labels = format!("switch=\"lan\",port=\"{port}\",driver=\"{driver}\"");
+    let mut expected: Vec<String> = drops
+        .iter()
+        .map(|(reason, count)| {
+            format!("clickbox_port_dropped_packets_total{{{labels},reason=\"{reason}\"}} {count}")
+        })
+        .collect();
+    for name in ["received_packets", "received_bytes", "sent_packets", "sent_bytes"] {
+        expected.push(format!("clickbox_port_{name}_total{{{labels}}} {}", traffic[name]));
+    }
+    expected.push(format!("clickbox_port_up{{{labels}}} 1"));
+    expected.sort_unstable();
+    let is_it = |line: &&str| line.starts_with("clickbox_port_") && line.contains(&labels);
+    let mut found: Vec<&str> = metrics.lines().filter(is_it).collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn a_user_connects_hosts_by_tunnels() {
     if !require(Capability::Root) {
@@ -154,11 +190,18 @@ fn a_user_connects_hosts_by_tunnels() {
         let found = metrics.lines().find(|line| is_it(line)).unwrap_or_else(|| panic!("{reason}: {metrics}"));
         assert!(found.ends_with(&format!(" {count}")), "{found}");
     }
+    check_port_metrics(&daemon, "far", &[("bad_tunnel_header", 5), ("too_big", 1)]);
+    check_port_metrics(&daemon, "tap0", &[]);
     daemon.check(&["account"], 0, &["switch lan"]);
     // The port works again after its path was gone.
     assert!(near.ip(&["link set near down"]));
     assert!(!return_from(&near, (1, 56), 1));
     daemon.check(&["port", "ls", "lan"], 0, &["vni 42 (waiting)", "lan/far: 192.0.2.2 can't be reached"]);
+    let is_up = |value: u8| {
+        let line = format!("\nclickbox_port_up{{switch=\"lan\",port=\"far\",driver=\"vxlan\"}} {value}\n");
+        daemon.metrics().contains(&line)
+    };
+    assert!(is_up(0));
     assert!(near.ip(&["link set near up"]));
     assert!(return_from(&near, (2, 56), ATTEMPTS));
     let far = daemon
@@ -166,6 +209,7 @@ fn a_user_connects_hosts_by_tunnels() {
         .as_array()
         .and_then(|ports| ports.iter().find(|port| port["name"] == "far").cloned());
     assert_eq!(far.expect("the port")["link"], "up");
+    assert!(is_up(1));
     daemon.check(&["port", "rm", "lan", "far"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "other"], 0, &[]);
     assert!(near.ip(&["link add vx type vxlan id 9 remote 192.0.2.2 dstport 4789", "link set vx up"]));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use click_lang::{Compiled, Diagnostic, Element, Graph, Severity, config, plain_quotes};
-use element::Environment;
+use element::{ArgumentInfo, ClassInfo, Environment};
 use router::{Options, Registry, Router};
 
 use crate::color;
@@ -99,11 +99,22 @@ pub(crate) fn input_files(element: &Element) -> Vec<String> {
         let file = file.map(|given| config::unquote(given.strip_prefix("FILE ").unwrap_or(given).trim()));
         return file.and_then(|file| String::from_utf8(file).ok()).into_iter().collect();
     };
+    values(&given, class.info, |argument| argument.input_file)
+}
+
+/// The device that an element writes to, if it does.
+pub(crate) fn written_device(element: &Element) -> Option<String> {
+    let class = registry().find(&element.class).filter(|class| class.info.name == "ToDevice")?;
+    values(&config::arguments(&element.config), class.info, |argument| argument.keyword == "DEVNAME").pop()
+}
+
+/// The values that are given for some of the arguments of a class.
+fn values(given: &[Cow<'_, str>], class: &ClassInfo, is_wanted: fn(&ArgumentInfo) -> bool) -> Vec<String> {
     let mut names = Vec::new();
     let mut positions = 0..;
-    for argument in class.info.arguments() {
+    for argument in class.arguments() {
         let position = argument.positional.then(|| positions.next()).flatten();
-        if !argument.input_file {
+        if !is_wanted(argument) {
             continue;
         }
         let by_keyword = given.iter().find_map(|given| {

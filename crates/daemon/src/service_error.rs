@@ -1,8 +1,8 @@
 //! Why a service or a chain can't be as requested.
 
 use api::{
-    BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName,
-    ServiceName, SwitchName, TranslationError,
+    AddressRange, BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner,
+    PortName, ServiceName, SwitchName, TranslationError,
 };
 use std::fmt;
 
@@ -54,6 +54,17 @@ pub enum ServiceError {
     OtherSwitch(ServiceName, SwitchName),
     /// Packets of a port take another chain already.
     PortInUse(PortName, ChainName),
+    /// The definition of an instance has a name of its own.
+    InstanceName(ServiceName, BoxName),
+    /// The chains of two translators with addresses in common would end at one port.
+    SharedAddresses {
+        /// The translators.
+        services: [ServiceName; 2],
+        /// The port.
+        port: PortName,
+        /// What both translate to.
+        range: AddressRange,
+    },
     /// The stack defines a service twice.
     DuplicateService(ServiceName),
     /// The stack defines a chain twice.
@@ -157,6 +168,16 @@ impl fmt::Display for ServiceError {
                 f,
                 "packets from port {port} take chain {chain} already: leave the port out, and add flows that choose \
                  between the chains"
+            ),
+            Self::InstanceName(service, name) => write!(
+                f,
+                "the instances of service {service} are named {service}-1, {service}-2 and so on: let the `name` of `instance` be \
+                 {service}, and not {name}"
+            ),
+            Self::SharedAddresses { services: [one, other], port, range } => write!(
+                f,
+                "services {one} and {other} both translate to {range}, so a packet from port {port} could be for either: give one of \
+                 them other addresses or ports, or let its chains end at another port"
             ),
             Self::DuplicateService(name) => write!(f, "the stack has two services {name}"),
             Self::DuplicateChain(name) => write!(f, "the stack has two chains {name} at one switch"),

@@ -36,6 +36,11 @@ impl FlowTuple {
         FlowTuple::new(protocol, end(one), end(other))
     }
 
+    /// The tuple of all flows between two IPv4 addresses, whatever their protocol and ports. Address 0 stands for any.
+    pub fn of_addresses(one: u32, other: u32) -> FlowTuple {
+        FlowTuple::ipv4(0, (one, 0), (other, 0))
+    }
+
     /// Its ends if it is one over IPv4.
     pub fn ipv4_ends(&self) -> Option<[(u32, u16); 2]> {
         let [(one, one_port), (other, other_port)] = self.ends;
@@ -100,6 +105,11 @@ pub struct FlowState {
 pub trait FlowStates {
     /// The name and the version of the format. The version changes with any change of the bytes or their meaning.
     fn format(&self) -> (&'static str, u32);
+
+    /// Whether one state belongs to all flows of its addresses ([`FlowTuple::of_addresses`]). Such states move all together.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// The next flow at or after a position, and the position after it. Positions begin with zero, and no flow that stays in the
     /// element is left out.

@@ -192,14 +192,123 @@ fn packets_in_the_box_are_waited_for() {
     assert_eq!(export(&mut test_box, 1, &groups).states.len(), 10);
 }
 
+/// A NAT of whole addresses, or of pairs, behind a filter that knows connections.
+fn address_nat(nat: &str) -> String {
+    NAT.replace("IPRewriter(pattern 203.0.113.1 2000-2999 - - 0 1, drop)", nat)
+}
+
+/// The hosts that `clients` packets of each are sent from.
+fn send_from(test_box: &mut TestBox, hosts: std::ops::Range<u32>, clients: u16) -> Vec<u32> {
+    let of = |host| (0..clients).map(move |port| packet((INSIDE + host, 1000 + port), (SERVER, 53)));
+    let packets: Vec<_> = hosts.flat_map(of).collect();
+    assert_eq!(test_box.send(0, &packets), packets.len());
+    test_box.settle();
+    test_box.receive(1).iter().map(|frame| ends(frame)[0].0).collect()
+}
+
+#[test]
+fn mappings_of_addresses_go_on_in_another_box() {
+    for nat in [
+        "IPAddrRewriter(pattern 203.0.113.1-203.0.113.99 - 0 1, drop)",
+        "IPAddrPairRewriter(pattern 203.0.113.1-203.0.113.99 - 0 1, drop)",
+    ] {
+        let (mut old, mut new) = (new_box(&address_nat(nat)), new_box(&address_nat(nat)));
+        let translated = send_from(&mut old, 0..20, 3);
+        assert_eq!((translated.len(), sizes(&mut old)), (60, ["60", "20"].map(String::from)));
+        // States that flows share come first, whatever the order of the elements.
+        let all = list(&mut old, 512, None);
+        assert_eq!((all.groups.len(), all.next, all.lost.len()), (80, None, 0));
+        let is_shared = |group: &Vec<StateTuple>| group.iter().all(StateTuple::is_of_addresses);
+        assert!(all.groups[..20].iter().all(is_shared) && !all.groups[20..].iter().any(is_shared));
+        let one = list(&mut old, 512, Some((translated[0], 0, u16::MAX)));
+        assert_eq!(one.groups.len(), 1);
+        let states = export(&mut old, 0, &all.groups).states;
+        assert_eq!((states.len(), sizes(&mut old)), (80, ["0", "0"].map(String::from)));
+        assert_eq!(import(&mut new, &states), [""; 0]);
+        assert_eq!(sizes(&mut new), ["60", "20"]);
+        // Packets of both directions are translated as before.
+        assert_eq!(send_from(&mut new, 0..20, 3), translated);
+        let reply = |(at, address): (usize, &u32)| packet((SERVER, 53), (*address, 1000 + at as u16 % 3));
+        let replies: Vec<_> = translated.iter().enumerate().map(reply).collect();
+        assert_eq!(new.send(1, &replies), 60);
+        new.settle();
+        let back: Vec<u32> = new.receive(0).iter().map(|frame| ends(frame)[1].0).collect();
+        assert_eq!(back, (0..20).flat_map(|host| [INSIDE + host; 3]).collect::<Vec<_>>());
+        // Addresses of others stay theirs: a host that comes later gets another one.
+        let later = send_from(&mut new, 20..99, 1);
+        let both: std::collections::BTreeSet<u32> = later.iter().chain(&translated).copied().collect();
+        assert_eq!((later.len(), both.len(), new.stats().drops), (79, 99, vec![]));
+    }
+}
+
+#[test]
+fn mappings_of_addresses_that_do_not_fit_are_refused() {
+    let text =
+        address_nat("IPAddrRewriter(pattern 203.0.113.1-203.0.113.9# - 0 1, drop, MAPPING_CAPACITY 3)");
+    let (mut old, mut new) = (new_box(&text), new_box(&text));
+    assert_eq!(send_from(&mut old, 0..3, 1).len(), 3);
+    let groups = list(&mut old, 3, None).groups;
+    let states = export(&mut old, 0, &groups).states;
+    assert_eq!(states.len(), 3);
+    for (change, expected) in [
+        (
+            (|state| state.version = 2) as fn(&mut StateRecord),
+            "0: the state has an unknown format or version",
+        ),
+        (|state| state.tuples[0].protocol = 6, "0: the state does not fit the configuration"),
+        (|state| state.payload.truncate(20), "0: the state does not fit the configuration"),
+        // A destination, a port and a protocol that such mappings do not have, here and in the tuples.
+        (
+            |state| {
+                state.payload[4] = 9;
+                state.tuples[0].ends[0].0 = std::net::Ipv4Addr::new(9, 0, 0, 0).to_ipv6_mapped();
+            },
+            "0: the state does not fit the configuration",
+        ),
+        (
+            |state| {
+                state.payload[21] = 9;
+                state.tuples[1].ends[1].1 = 9;
+            },
+            "0: the state does not fit the configuration",
+        ),
+        (
+            |state| {
+                state.payload[30] = 6;
+                state.tuples.iter_mut().for_each(|tuple| tuple.protocol = 6);
+            },
+            "0: the state does not fit the configuration",
+        ),
+        // An output and an input that the element does not have.
+        (|state| state.payload[25] = 9, "0: the state does not fit the configuration"),
+        (|state| state.payload[29] = 9, "0: the state does not fit the configuration"),
+    ] {
+        let mut state = states[0].clone();
+        change(&mut state);
+        assert_eq!(import(&mut new, &[state]), [expected]);
+    }
+    assert_eq!(sizes(&mut new), ["0", "0"]);
+    // A host that has the same mapping here already keeps it. One with another address is refused, and so is its address.
+    assert_eq!(import(&mut new, &states), [""; 0]);
+    assert_eq!(import(&mut new, &states), [""; 0]);
+    assert_eq!(sizes(&mut new), ["0", "3"]);
+    let mut other = new_box(&text);
+    assert_eq!(send_from(&mut other, 1..3, 1).len(), 2);
+    let taken = "another flow has the addresses and ports";
+    assert_eq!(import(&mut other, &states), [0, 1, 2].map(|at| format!("{at}: {taken}")));
+    let mut full = new_box(&text);
+    assert_eq!(send_from(&mut full, 10..13, 1).len(), 3);
+    let no_room = "there is no room for the flow";
+    assert_eq!(import(&mut full, &states), [0, 1, 2].map(|at| format!("{at}: {no_room}")));
+    // The address need not be one that the box would choose: the switch knows who may use it.
+    let mut foreign = new_box(&text.replace("203.0.113.1-203.0.113.9#", "192.0.2.1"));
+    assert_eq!(import(&mut foreign, &states), [""; 0]);
+    let kept = send_from(&mut foreign, 0..3, 1);
+    assert_eq!(kept, [0xcb00_7101, 0xcb00_7102, 0xcb00_7103]);
+}
+
 #[test]
 fn elements_that_lose_flows_are_named() {
-    let mut test_box = new_box(
-        "rw :: IPAddrRewriter(pattern 203.0.113.1 - 0 1, drop);
-        FromDevice(0) -> Strip(14) -> CheckIPHeader -> rw; rw[0] -> Unstrip(14) -> ToDevice(1);
-        FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]rw; rw[1] -> Unstrip(14) -> ToDevice(0);",
-    );
-    assert_eq!(list(&mut test_box, 512, None).lost, ["rw"]);
     // Dynamic mappings of addresses stay, as soon as there are some.
     let mut test_box = new_box(
         "at :: AddressTranslator(1, 0, fd00::1 2001:db8::1, 1, 1, 0, 2001:db8::9 6000 6010);

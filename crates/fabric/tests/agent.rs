@@ -6,7 +6,7 @@ use fabric::{Fabric, Settings, serve};
 use flow_table::{
     Action, Bucket, Change, Command, EntryFlags, Field, GroupType, Instructions, Match, Output, port_number,
 };
-use model::{ControllerRole, CreateSwitch, SwitchMode, SwitchName};
+use model::{ControllerRole, CreateSwitch, EventKind, SwitchMode, SwitchName};
 use openflow::message::{
     FlowMod, FlowSelection, GroupMod, Message, MultipartReply, MultipartRequest, PacketOut, PacketOutAction,
 };
@@ -224,6 +224,51 @@ fn what_the_agent_said_is_forgotten_with_it() {
         served.join().unwrap();
         assert_eq!(client.ask(orders::ControllerStates { switch: lan }).unwrap(), []);
     }
+}
+
+/// Events tell which controllers came and went, also while no agent was there, and not for ever.
+#[test]
+fn controllers_that_come_and_go_are_events() {
+    let fabric = fabric(1);
+    let client = client(&fabric);
+    add_switch(&client, "lan");
+    let report = |agent: &Channel, role: Option<ControllerRole>, error: Option<&str>| {
+        let switch = switches(agent)[0].number;
+        let error = error.map(String::from);
+        let state = ControllerState { role, since_seconds: 0, error, gets_misses: false };
+        // More than the switch has.
+        assert_eq!(ask(agent, Request::Status { switch, controllers: vec![state; 3] }), Reply::Done);
+    };
+    let events = || -> Vec<(EventKind, String)> {
+        let page = client.ask(orders::Events { after: 0, most: 1000 }).unwrap();
+        page.events.into_iter().map(|event| (event.kind, event.message)).collect()
+    };
+    let name = "controller tcp:127.0.0.1:1 of switch lan";
+    let connected = (EventKind::ControllerConnected, format!("{name} is connected"));
+    let (near, served) = connect(&fabric);
+    receive(&near);
+    near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
+    // One that was never connected is none.
+    report(&near, None, Some("refused"));
+    report(&near, Some(ControllerRole::Equal), None);
+    report(&near, Some(ControllerRole::Master), None);
+    assert_eq!(events(), [connected.clone()]);
+    drop(near);
+    served.join().unwrap();
+    let agent = agent(&fabric);
+    report(&agent, None, Some("reset\n"));
+    let lost = (EventKind::ControllerLost, format!("{name} is not connected any more: reset\\n"));
+    assert_eq!(events(), [connected.clone(), lost]);
+    for _ in 0..50 {
+        report(&agent, Some(ControllerRole::Equal), None);
+        report(&agent, None, None);
+    }
+    let all = events();
+    assert!((8..20).contains(&all.len()), "{all:?}");
+    assert_eq!(
+        all[2..4],
+        [connected, (EventKind::ControllerLost, format!("{name} is not connected any more"))]
+    );
 }
 
 #[test]

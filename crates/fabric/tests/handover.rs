@@ -18,12 +18,12 @@ const FIREWALL: &str = "
     f :: IPRewriter(keep 0 1, drop);
     FromDevice(0) -> Queue(1000) -> Unqueue -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
     FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
-/// Keeps state that it cannot hand over.
+/// Keeps state of hosts, which all of their flows share.
 const HOSTS: &str = "
     f :: IPAddrRewriter(keep 0 1, drop);
     FromDevice(0) -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
     FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
-/// The same, over IPv6.
+/// Keeps state over IPv6 that it cannot hand over.
 const HOSTS6: &str = "
     f :: AddressTranslator(0, 1, 1, 0, 2001:db8::9 6000 6400);
     FromDevice(0) -> Strip(14) -> f; f[0] -> Unstrip(14) -> ToDevice(1);
@@ -139,14 +139,9 @@ fn check_moves(threads: usize, rounds: u16) {
 
 #[test]
 fn elements_that_lose_flows_keep_them() {
-    check_kept(&start(HOSTS, 1), ("source", "back.count"));
-    check_kept(&start_with(SOURCE6, HOSTS6, 1), ("sink", "got.count"));
-}
-
-/// All flows of a drained instance stay. The handler counts packets that have passed the chain.
-fn check_kept(bed: &TestBed, (at, passed): (&str, &str)) {
+    let bed = &start_with(SOURCE6, HOSTS6, 1);
     bed.send(1000);
-    bed.until("packets pass", |bed| bed.read(at, passed) == 1000);
+    bed.until("packets pass", |bed| bed.read("sink", "got.count") == 1000);
     let before: Vec<u64> = instances(bed).iter().map(|found| found.flows).collect();
     steer(bed, &[1, 2, 3], &[2]);
     let status = wait_for_handover(bed).remove(0);
@@ -166,8 +161,72 @@ fn check_kept(bed: &TestBed, (at, passed): (&str, &str)) {
         ]
     );
     bed.send(1000);
-    bed.until("packets pass", |bed| bed.read(at, passed) == 2000);
+    bed.until("packets pass", |bed| bed.read("sink", "got.count") == 2000);
     nothing_is_lost(bed);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// States that flows share go with all flows to one instance.
+#[test]
+fn states_of_hosts_move_with_all_flows() {
+    for threads in [1, 2] {
+        let bed = start(HOSTS, threads);
+        bed.send(2000);
+        bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+        let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+        let all: u64 = before.iter().sum();
+        let sizes = |bed: &TestBed| [1, 2, 3].map(|number| bed.read(&format!("fw-{number}"), "f.table_size"));
+        let hosts = sizes(&bed);
+        assert!(all > 100 && hosts.iter().all(|size| *size > 20), "{before:?} {hosts:?}");
+        for round in 0..2 {
+            bed.send(2000);
+            let (go, stays) = if round == 0 { (2, [1, 3]) } else { (1, [2, 3]) };
+            steer(&bed, &[1, 2, 3], &[go]);
+            let status = wait_for_handover(&bed).remove(0);
+            assert_eq!((status.phase, status.kept, status.lost), (HandoverPhase::Done, 0, 0), "{status:?}");
+            let found = instances(&bed);
+            let of = |number: usize| &found[number - 1];
+            // Nothing else moved.
+            let takers: Vec<u64> =
+                stays.map(|number| of(number).taken_over).into_iter().filter(|count| *count > 0).collect();
+            assert!(takers.contains(&status.handed_over), "{takers:?} {status:?}");
+            assert_eq!(
+                (of(go.into()).flows, found.iter().map(|found| found.flows).sum::<u64>() >= all),
+                (0, true)
+            );
+            bed.until("replies come", |bed| bed.read("source", "back.count") == 2000 * (round + 2));
+            steer(&bed, &[1, 2, 3], &[]);
+        }
+        assert_eq!(sizes(&bed)[0], 0);
+        assert!(sizes(&bed).iter().sum::<u64>() >= hosts.iter().sum(), "{hosts:?}");
+        nothing_is_lost(&bed);
+        bed.0.ask(orders::End {}).unwrap();
+    }
+}
+
+/// Instances have given addresses to hosts on their own, so that some are taken: all states stay, and no translation changes.
+#[test]
+fn states_of_hosts_all_stay_if_one_is_refused() {
+    let bed = start(&HOSTS.replace("keep 0 1", "pattern 192.0.2.1-192.0.2.250 - 0 1"), 1);
+    let sizes = |bed: &TestBed| [1, 2, 3].map(|number| bed.read(&format!("fw-{number}"), "f.table_size"));
+    let flows = |bed: &TestBed| -> u64 { instances(bed)[1].flows };
+    // All hosts.
+    bed.send(2000);
+    bed.until("packets pass", |bed| bed.read("sink", "got.count") == 2000);
+    bed.send(2000);
+    bed.until("packets pass", |bed| bed.read("sink", "got.count") == 4000);
+    let (before, flows_before) = (sizes(&bed), flows(&bed));
+    steer(&bed, &[1, 2, 3], &[2]);
+    let status = wait_for_handover(&bed).remove(0);
+    assert_eq!((status.phase, status.handed_over, status.lost), (HandoverPhase::Failed, 0, 0), "{status:?}");
+    let problem = status.problem.unwrap();
+    assert!(problem.starts_with("states of whole addresses move all or none: box fw-"), "{problem}");
+    assert!(problem.ends_with(": another flow has the addresses and ports"), "{problem}");
+    assert_eq!((sizes(&bed)[1], flows(&bed)), (before[1], flows_before));
+    bed.send(2000);
+    bed.until("packets pass", |bed| bed.read("sink", "got.count") == 6000);
+    assert_eq!(sizes(&bed)[1], before[1]);
+    nothing_is_lost(&bed);
     bed.0.ask(orders::End {}).unwrap();
 }
 

@@ -422,7 +422,8 @@ fn controllers_change_all_threads() {
     check_account(&bed);
 }
 
-/// A controller reads what passed a service and a chain, summed over all threads, by itself and with all ports.
+/// A controller reads what passed a service and a chain, summed over all threads, by itself and with all ports. The counters do not fall
+/// when instances go.
 #[test]
 fn services_and_chains_have_counters_of_ports() {
     let (bed, fabric) = TestBed::with_fabric(2, SwitchMode::Static);
@@ -439,9 +440,12 @@ fn services_and_chains_have_counters_of_ports() {
         bed.start(box_name, text, &[]).unwrap();
     }
     let web = CreateChain { switch: name.clone(), to: "mirror.0".parse().unwrap(), ..chain(&["fw"]) };
-    let services = vec![service("fw", "in=0,out=1", &["fw-1"], &[]), service("idle", "in=0", &[], &[])];
-    let steering = SteeringDefinition { services, chains: vec![web] };
-    bed.0.ask(orders::SetSteering { switch: name.clone(), steering }).unwrap();
+    let steer = |instances: &[&str]| {
+        let services = vec![service("fw", "in=0,out=1", instances, &[]), service("idle", "in=0", &[], &[])];
+        let steering = SteeringDefinition { services, chains: vec![web.clone()] };
+        bed.0.ask(orders::SetSteering { switch: name.clone(), steering }).unwrap();
+    };
+    steer(&["fw-1"]);
     send(&bed, 300);
     bed.until("all packets come back", |bed| bed.read("source", "r.count") == 300);
 
@@ -455,13 +459,12 @@ fn services_and_chains_have_counters_of_ports() {
         MultipartReply::PortStats(stats) => stats,
         reply => panic!("{reply:?}"),
     };
-    let all = stats(None);
-    let numbers: Vec<u32> = all.iter().map(|stats| stats.port).collect();
+    let numbers: Vec<u32> = stats(None).iter().map(|stats| stats.port).collect();
     assert_eq!(numbers, ports.iter().map(|port| port.number).collect::<Vec<_>>());
     let counted = |port: &str| {
         let number = ports.iter().find(|found| found.name == port).unwrap().number;
         let [found] = stats(Some(number))[..] else { panic!("not one port") };
-        assert!(all.iter().any(|stats| (stats.port, stats.tx_packets) == (number, found.tx_packets)));
+        assert!(stats(None).iter().any(|stats| (stats.port, stats.tx_packets) == (number, found.tx_packets)));
         let lost = (found.rx_dropped, found.tx_dropped);
         ((found.rx_packets, found.rx_bytes), (found.tx_packets, found.tx_bytes), lost)
     };
@@ -472,6 +475,23 @@ fn services_and_chains_have_counters_of_ports() {
     assert_eq!(counted("service:idle"), ((0, 0), (0, 0), (0, 0)));
     // Bytes of what enters a chain are not counted.
     assert_eq!(counted("chain:web"), ((600, 2 * bytes), (600, u64::MAX), (0, 0)));
+    // Another instance takes its place. What it counted stays while it is there, and when it is removed.
+    bed.define_at("fw-2", 2, Attachment::Switch(name.clone()));
+    bed.start("fw-2", firewall, &[]).unwrap();
+    steer(&["fw-2"]);
+    assert_eq!(counted("service:fw"), ((600, 2 * bytes), (600, 2 * bytes), (0, 0)));
+    bed.0.ask(orders::ForgetBox { name: "fw-1".parse().unwrap() }).unwrap();
+    assert_eq!(counted("service:fw"), ((600, 2 * bytes), (600, 2 * bytes), (0, 0)));
+    send(&bed, 300);
+    bed.until("all packets come back", |bed| bed.read("source", "r.count") == 600);
+    let bytes = 2 * bytes;
+    assert_eq!(counted("service:fw"), ((1200, 2 * bytes), (1200, 2 * bytes), (0, 0)));
+    assert_eq!(counted("chain:web"), ((1200, 2 * bytes), (1200, u64::MAX), (0, 0)));
+    // One that lost its port, and one of the same name.
+    bed.0.ask(orders::ForgetBox { name: "fw-2".parse().unwrap() }).unwrap();
+    assert_eq!(counted("service:fw"), ((1200, 2 * bytes), (1200, 2 * bytes), (0, 0)));
+    steer(&[]);
+    assert_eq!(counted("service:fw"), ((1200, 2 * bytes), (1200, 2 * bytes), (0, 0)));
     check_account(&bed);
 }
 

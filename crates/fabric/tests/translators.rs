@@ -5,7 +5,7 @@ mod cores;
 mod support;
 
 use model::{
-    AddressRange, File, HandoverPhase, HandoverStatus, InstanceStatus, RefusedTuples, SwitchMode,
+    AddressRange, EventKind, File, HandoverPhase, HandoverStatus, InstanceStatus, RefusedTuples, SwitchMode,
     Translation, TranslationStatus, Value,
 };
 use protocol::fabric::{
@@ -281,6 +281,79 @@ fn mappings_move_with_their_ranges() {
     let hop = state.chains[0].hops[0].traffic.map(|traffic| (traffic.packets, traffic.lost));
     assert_eq!(hop, [(4 * FLOWS, 0); 2]);
     assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// Mappings of whole addresses go to another instance with the address of a drained one. They do not go back while they are in use:
+/// the instance whose address it is waits, and no translation changes.
+#[test]
+fn mappings_of_addresses_move_with_their_address() {
+    let ranges = ["203.0.113.1", "203.0.113.2"].map(|text| text.parse().unwrap()).to_vec();
+    let translation = Translation { ranges, slices: 2, mappings: Vec::new() };
+    let slice = |number: u16| translation.slice(number).unwrap();
+    let pattern = |address: &str| format!("pattern {address} - 0 1");
+    let text =
+        NAT.replace("pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1", &pattern("$TRANSLATE_ADDRESS"));
+    let text = text.replace("IPRewriter", "IPAddrRewriter");
+    let bed = TestBed::new();
+    let source = "
+        s :: RatedSource(LENGTH 18, RATE 10000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
+        -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> ToDevice(0);
+        FromDevice(0) -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(dst host 10.0.0.1, -);
+        c[0] -> CheckUDPHeader -> back :: Counter -> Discard;
+        c[1] -> wrong :: Counter -> Discard;";
+    bed.run("source", 1, source, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for number in 1..=2 {
+        let name = format!("nat-{number}");
+        bed.define(&name, 2);
+        let configuration = Configuration { parameters: slice(number).parameters(), ..configuration(&text) };
+        bed.start_with(&name, configuration).unwrap();
+    }
+    let steer = |numbers: &[u16], draining: &[u16]| {
+        let mut nat = nat(numbers, draining);
+        nat.instances.iter_mut().zip(numbers).for_each(|(found, number)| found.range = Some(slice(*number)));
+        bed.steer(vec![nat], vec![chain(&["nat"])]).unwrap();
+    };
+    let send = |round: u64| {
+        bed.send(500);
+        bed.until("replies come", |bed| bed.read("source", "back.count") == 500 * round);
+    };
+    let size = |number: u16| bed.read(&format!("nat-{number}"), "f.table_size");
+    steer(&[1, 2], &[]);
+    send(1);
+    // The instance that got the flow, and the other one.
+    let (own, other) = if size(1) == 1 { (1, 2) } else { (2, 1) };
+    assert_eq!((size(own), size(other)), (1, 0));
+    steer(&[1, 2], &[own]);
+    wait_for_handover(&bed);
+    let found = &bed.state().services[0].1;
+    let status = HandoverStatus { phase: HandoverPhase::Done, handed_over: 1, ..HandoverStatus::default() };
+    assert_eq!(found[usize::from(own) - 1].handover.as_ref(), Some(&status));
+    let taken: Vec<_> = found.iter().map(|found| (found.flows, found.taken_over)).collect();
+    assert_eq!((taken[usize::from(own) - 1], taken[usize::from(other) - 1]), ((0, 0), (1, 1)));
+    send(2);
+    steer(&[other], &[]);
+    send(3);
+    assert_eq!(size(other), 1);
+    // The instance comes again.
+    steer(&[1, 2], &[]);
+    let kept = format!(
+        "not all flows of instance nat-{other} of service nat were handed over: states of whole addresses do not go back while they are in use; flows stay there"
+    );
+    bed.until("it waits", |bed| bed.events(EventKind::StateKept) == [kept.as_str()]);
+    send(4);
+    let waits = |bed: &TestBed| bed.state().services[0].1[usize::from(own) - 1].draining;
+    assert!(waits(&bed));
+    // The mapping ends.
+    bed.write(&format!("nat-{other}"), "f.pattern0", &pattern(&slice(other).address.to_string()));
+    bed.until("the instance gets flows", |bed| !waits(bed));
+    send(5);
+    // It was told once, however often it was tried.
+    assert_eq!(bed.events(EventKind::StateKept), [kept.as_str()]);
+    let refused: Vec<_> =
+        bed.state().services[0].1.iter().map(|found| found.translation.unwrap().refused).collect();
+    assert_eq!((refused, bed.read("source", "wrong.count")), (vec![RefusedTuples::default(); 2], 0));
     bed.0.ask(orders::End {}).unwrap();
 }
 

@@ -106,8 +106,8 @@ impl<K: Key, F> BidirectionalTable<K, F> {
     }
 
     /// Looks up many keys together, so that their cache misses overlap: `directions[i]` becomes the likely result of
-    /// `find(keys[i])`. If the table has the key, it is found, but for another flow with the same hash, which is rare. So whoever
-    /// reads the flow compares its key, and otherwise uses `find_again`. Stops at the shorter end.
+    /// `find(keys[i])`. In rare cases it is another flow with the same hash: compare the key of the flow, and call `find_again` if
+    /// it differs. `None` is certain. Stops at the shorter end.
     pub fn find_likely(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
         self.index.find_likely(
             self.seed,

@@ -208,9 +208,8 @@ impl Index {
         *self = Self::new();
     }
 
-    /// Looks up many keys: sets `found[i]` to the `result` for the first handle that was inserted with the hash of `keys[i]`. It is
-    /// that of the key, or, rarely, of another key with the same hash: the entry is not read, only prefetched by `prefetch`.
-    /// Stops at the shorter end.
+    /// Looks up many keys: `found[i]` becomes the `result` for the first handle that was inserted with the hash of `keys[i]`. In rare
+    /// cases that is the handle of another key: entries are only prefetched, by `prefetch`, and not read. Stops at the shorter end.
     #[inline(always)]
     pub(crate) fn find_likely<K: Key, T>(
         &self,

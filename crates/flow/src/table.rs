@@ -61,8 +61,8 @@ impl<K: Key, V> Table<K, V> {
     }
 
     /// Looks up many keys together, so that their cache misses overlap: `handles[i]` becomes the likely handle of `keys[i]`, or
-    /// `NO_ENTRY`. If the table has the key, it is found, but for another entry with the same hash, which is rare. So whoever reads
-    /// the entry compares its key, and otherwise uses `find`. Stops at the end of the shorter slice.
+    /// `NO_ENTRY`, which is certain. In rare cases it is another entry with the same hash: compare the key of the entry, and call
+    /// `find` if it differs. Stops at the end of the shorter slice.
     pub fn find_likely(&self, keys: &[K], handles: &mut [u32]) {
         self.index.find_likely(
             self.seed,

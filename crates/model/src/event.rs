@@ -75,6 +75,10 @@ pub enum EventKind {
     PortFellBack,
     /// A port was removed.
     PortRemoved,
+    /// An OpenFlow controller of a switch was connected.
+    ControllerConnected,
+    /// An OpenFlow controller of a switch is not connected any more.
+    ControllerLost,
     /// A stored flow of a switch could not be restored.
     FlowLost,
     /// A flow of a switch ended by a timeout. Of many that end together, the number.

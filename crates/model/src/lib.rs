@@ -81,8 +81,8 @@ pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use services::{
     ChainDetail, ChainStatus, CreateChain, CreateService, Destination, DrainedInstance, Faces, FacesError,
     HandoverPhase, HandoverStatus, HopRates, HopStatus, HopTraffic, InstanceStatus, MAX_CHAIN_LENGTH,
-    MAX_DESTINATIONS, MAX_REPLICAS, RemovedInstances, ReplicaRange, ReplicaRangeError, ScaleService,
-    ServiceStatus,
+    MAX_DESTINATIONS, MAX_REPLICAS, OverruledAnswers, RemovedInstances, ReplicaRange, ReplicaRangeError,
+    ScaleService, ServiceStatus,
 };
 pub use size::{
     CoreCount, CoreCountError, Cores, CoresError, Ring, RingError, Size, SizeError, TunnelMtu,

@@ -147,8 +147,8 @@ pub struct CreateService {
     pub name: ServiceName,
     /// The steering switch that its instances are attached to.
     pub switch: SwitchName,
-    /// The definition of an instance. Its name is ignored: instances are named after the service. Its ports at the faces are
-    /// attached to the switch.
+    /// The definition of an instance. Its name is that of the service, to which the names of the instances add a number. Its ports at the
+    /// faces are attached to the switch.
     pub instance: CreateBox,
     /// The ports through which the packets of chains pass.
     #[serde(default)]
@@ -344,10 +344,24 @@ pub struct ServiceStatus {
     /// Packets for the service that were lost because it had no instance.
     #[serde(default)]
     pub no_instance: u64,
+    /// Answers of the instances that the switch overruled since the service was created, by what they named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overruled: Vec<OverruledAnswers>,
     /// The instances that a change of their number takes out of the service, also those that are gone already. Only in the
     /// answer to such a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drained: Vec<DrainedInstance>,
+}
+
+/// Answers of the instances of a service that the switch overruled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OverruledAnswers {
+    /// What they named: a destination of the service, which did not exist or is of another kind. Absent: something that the service
+    /// may not send to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<Destination>,
+    /// Their number.
+    pub answers: u64,
 }
 
 /// The counters of the instances of a service that were removed.

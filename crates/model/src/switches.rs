@@ -255,6 +255,23 @@ pub enum PortDriver {
 }
 
 impl PortDriver {
+    /// The name, as in a stack file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tap { .. } => "tap",
+            Self::AfPacket { .. } => "af_packet",
+            Self::AfXdp { .. } => "af_xdp",
+            Self::Pcap { .. } => "pcap",
+            Self::Vxlan { .. } => "vxlan",
+            Self::Geneve { .. } => "geneve",
+            Self::VhostUser { .. } => "vhost_user",
+            Self::Memif { .. } => "memif",
+            Self::Null {} => "null",
+            Self::Pipe { .. } => "pipe",
+            Self::Box { .. } => "box",
+        }
+    }
+
     /// The driver, as those see it who may not know its secret.
     pub fn without_secret(mut self) -> Self {
         if let Self::Memif { secret, .. } = &mut self {
@@ -371,7 +388,8 @@ impl fmt::Display for SocketRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// No peer is connected, the device is down or has no carrier, or the last packets could not be sent to the other host.
+    /// No peer is connected, its rings are outside its memory, the device is down or has no carrier, or the last packets could not
+    /// be sent to the other host.
     Waiting,
     /// A peer is connected. No packets pass yet.
     Connected,
@@ -618,4 +636,30 @@ pub enum AddressKind {
     Static,
     /// It was learned from a frame.
     Learned,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn drivers_have_the_names_that_stand_for_them() {
+        for driver in [
+            json!({ "kind": "tap" }),
+            json!({ "kind": "af_packet" }),
+            json!({ "kind": "af_xdp" }),
+            json!({ "kind": "pcap", "read": "/in.pcap" }),
+            json!({ "kind": "vxlan", "remote": "192.0.2.2", "vni": 1 }),
+            json!({ "kind": "geneve", "remote": "192.0.2.2", "vni": 1 }),
+            json!({ "kind": "vhost_user", "path": "/vm.sock" }),
+            json!({ "kind": "memif", "path": "/memif.sock", "role": "server" }),
+            json!({ "kind": "null" }),
+            json!({ "kind": "pipe", "switch": "wan", "port": "lan" }),
+            json!({ "kind": "box", "name": "fw", "port": 0 }),
+        ] {
+            let parsed: PortDriver = serde_json::from_value(driver.clone()).unwrap();
+            assert_eq!(driver["kind"], parsed.name());
+        }
+    }
 }

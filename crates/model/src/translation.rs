@@ -344,6 +344,30 @@ impl Translation {
         }
     }
 
+    /// Addresses and ports of packets from outside that could be for either of two translators.
+    pub fn shared_with(&self, other: &Self) -> Option<AddressRange> {
+        let shared = |one: (Option<MappedProtocol>, AddressRange),
+                      other: (Option<MappedProtocol>, AddressRange)| {
+            let is_one = one.0.is_none() || other.0.is_none() || one.0 == other.0;
+            let (one, other) = (one.1, other.1);
+            (is_one && one.overlaps(other)).then(|| AddressRange {
+                first: one.first.max(other.first),
+                last: one.last.min(other.last),
+                ..one
+            })
+        };
+        self.outside().find_map(|own| other.outside().find_map(|theirs| shared(own, theirs)))
+    }
+
+    /// What packets from outside are sent to.
+    fn outside(&self) -> impl Iterator<Item = (Option<MappedProtocol>, AddressRange)> {
+        let of_mapping = |mapping: &StaticMapping| {
+            let (first, last) = mapping.outside.port.map_or((0, u16::MAX), |port| (port, port));
+            (mapping.protocol, AddressRange { address: mapping.outside.address, first, last })
+        };
+        self.ranges.iter().map(|range| (None, *range)).chain(self.mappings.iter().map(of_mapping))
+    }
+
     /// The most ports that a slice can have.
     fn slice_size(&self) -> u32 {
         let count = |size: u32| self.ranges.iter().map(|range| range.len() / size).sum::<u32>();
@@ -414,6 +438,29 @@ mod tests {
             ranges: ranges.iter().map(|text| text.parse().unwrap()).collect(),
             slices,
             mappings: mappings.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    #[test]
+    fn addresses_that_two_have_are_found() {
+        let one = translation(
+            &["203.0.113.1:1024-2047", "203.0.113.2"],
+            1,
+            &["tcp 203.0.113.1:80 -> 10.0.0.5:8080", "203.0.113.3 -> 10.0.0.3"],
+        );
+        for (range, mapping, shared) in [
+            ("203.0.113.1:2048-3000", "tcp 203.0.113.1:81 -> 10.0.0.5:8080", None),
+            ("203.0.113.1:2000-3000", "tcp 203.0.113.1:81 -> 10.0.0.5:8080", Some("203.0.113.1:2000-2047")),
+            ("203.0.113.4", "udp 203.0.113.1:80 -> 10.0.0.5:8080", None),
+            ("203.0.113.4", "tcp 203.0.113.1:80 -> 10.0.0.6:8080", Some("203.0.113.1:80-80")),
+            ("203.0.113.4", "udp 203.0.113.2:5 -> 10.0.0.6:5", Some("203.0.113.2:5-5")),
+            ("203.0.113.3:7-9", "udp 203.0.113.5:5 -> 10.0.0.6:5", Some("203.0.113.3:7-9")),
+        ] {
+            let other = translation(&[range], 1, &[mapping]);
+            let expected = shared.map(String::from);
+            for found in [one.shared_with(&other), other.shared_with(&one)] {
+                assert_eq!(found.map(|range| range.to_string()), expected, "{range} {mapping}");
+            }
         }
     }
 

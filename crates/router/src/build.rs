@@ -86,9 +86,14 @@ impl RouterState {
     }
 
     /// Initialises the elements that were created.
-    pub(crate) fn start(self: Box<Self>, mut problems: Vec<Diagnostic>) -> Started {
+    pub(crate) fn start(mut self: Box<Self>, mut problems: Vec<Diagnostic>) -> Started {
         self.initialize(&mut problems);
-        if has_errors(&problems) { Err((self, problems)) } else { Ok((self, problems)) }
+        if has_errors(&problems) {
+            return Err((self, problems));
+        }
+        // From here on, elements alone have the texts of their arguments.
+        self.graph.elements.iter_mut().for_each(|element| element.config = String::new());
+        Ok((self, problems))
     }
 
     /// Makes the state of a router whose elements are not created yet.

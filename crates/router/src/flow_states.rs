@@ -14,7 +14,7 @@ const MAX_LOOKED_AT: u32 = 4096;
 /// Tuples of flows that depend on each other. More than this is no flow, but a mistake or an attack.
 const MAX_GROUP: usize = 64;
 
-/// Where a list of flows goes on: the number of the element, and the position inside it.
+/// Where a list of flows goes on: the number of the element in the list, and the position inside it.
 pub type FlowPosition = (u32, u64);
 
 /// Flows whose state can be handed over.
@@ -40,10 +40,13 @@ impl Router {
         found.flatten()
     }
 
-    /// The numbers of the elements that hand over the state of flows.
+    /// The numbers of the elements that hand over the state of flows: first those with states that flows share.
     fn stateful(&self) -> Vec<usize> {
-        let has_states = |index: &usize| self.with_states(*index, |_, _| ()).is_some();
-        (0..self.state.nodes.len()).filter(has_states).collect()
+        let of = |index: usize| Some((index, self.with_states(index, |states, _| states.is_shared())?));
+        let (mut shared, others): (Vec<_>, Vec<_>) =
+            (0..self.state.nodes.len()).filter_map(of).partition(|(_, is_shared)| *is_shared);
+        shared.extend(others);
+        shared.into_iter().map(|(index, _)| index).collect()
     }
 
     /// The elements that keep the state of flows and cannot hand it over.
@@ -57,7 +60,8 @@ impl Router {
         nodes.filter_map(|index| Some(self.state.nodes.get(index)?.element.name.clone())).collect()
     }
 
-    /// Some flows whose state can be handed over, from a position on: at most `most` groups that `is_wanted`.
+    /// Some flows whose state can be handed over, from a position on: at most `most` groups that `is_wanted`. States that flows share
+    /// come first.
     pub fn list_flows(
         &self,
         position: FlowPosition,
@@ -68,13 +72,13 @@ impl Router {
         let mut list = ListedFlows::default();
         let stateful = self.stateful();
         let mut seen = 0;
-        while (element as usize) < self.state.nodes.len() {
+        while let Some(index) = stateful.get(element as usize) {
             if list.groups.len() >= most || seen >= MAX_LOOKED_AT {
                 list.next = Some((element, inside));
                 return list;
             }
             seen += 1;
-            let found = self.with_states(element as usize, |states, _| states.next(inside)).flatten();
+            let found = self.with_states(*index, |states, _| states.next(inside)).flatten();
             let Some((next, tuples)) = found else {
                 (element, inside) = (element + 1, 0);
                 continue;

@@ -215,12 +215,20 @@ async fn connect(graph: &Graph, hookup: &mut Hookup) {
             continue;
         }
         if let Some(end) = hookup.outputs.get_mut(from.0).and_then(|ends| ends.get_mut(from.1)) {
-            end.peers.push(to);
+            add(&mut end.peers, to);
         }
         if let Some(end) = hookup.inputs.get_mut(to.0).and_then(|ends| ends.get_mut(to.1)) {
-            end.peers.push(from);
+            add(&mut end.peers, from);
         }
     }
+}
+
+/// Adds a peer. Most ports have one, so the first takes no spare room.
+fn add(peers: &mut Vec<PortRef>, peer: PortRef) {
+    if peers.is_empty() {
+        peers.reserve_exact(1);
+    }
+    peers.push(peer);
 }
 
 async fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {

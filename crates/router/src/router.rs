@@ -357,11 +357,6 @@ impl Router {
         state.nodes.iter().map(|node| (state.packets_in(node).sum(), state.packets_out(node).sum()))
     }
 
-    /// The running graph.
-    pub fn graph(&self) -> &Graph {
-        &self.state.graph
-    }
-
     /// The packet pool.
     pub fn pool(&self) -> &Pool {
         &self.state.resources.pool

@@ -11,8 +11,8 @@ use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use switch::{
     ChainBooks, ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead,
-    FrameMark, HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering,
-    SteeringSettings, SteeringShards, UnreadFrame,
+    FrameMark, HopCounters, InstancePlan, Match, OverruledAnswers, PortId, PortKey, Reason, ServicePlan,
+    Steering, SteeringSettings, SteeringShards, UnreadFrame,
 };
 
 #[path = "chains/together.rs"]
@@ -262,6 +262,7 @@ fn answers_are_carried_out_as_far_as_a_service_may() {
     // Nothing concerns it, so that it goes on from the only place of the service.
     assert_eq!(target(answer(Answer::LookUp)), port(1, 0, false));
     assert_eq!(bed.steering.chains().instances(0)[0].overruled, 3);
+    assert_eq!(bed.steering.chains().overruled(0), OverruledAnswers { known: vec![1, 1], others: 1 });
     let books =
         ChainBooks { entered: 8, returned: 7, sent: 11, elsewhere: 3, dropped: 1, ..ChainBooks::default() };
     assert_eq!(bed.steering.chains().books(0), Some(books));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use switch::driver::{
     AfPacket, Encapsulation, LinkState, OverlayEnds, OverlayError, OverlayPort, OverlaySettings,
-    OverlayTunnel, Tap,
+    OverlayTunnel, Received, Refused, Tap,
 };
 use switch::{
     Batch, Counters, Driver, LearningBridge, LearningSettings, PortId, PortSettings, REASONS, Reason,
@@ -473,7 +473,7 @@ fn receive(port: &mut OverlayPort, count: usize) -> Vec<Vec<u8>> {
     let (start, mut came) = (Instant::now(), Vec::new());
     while came.len() < count && start.elapsed() < TIMEOUT {
         let mut batch = Batch::new(256);
-        assert_eq!(port.receive(&mut batch).unwrap(), switch::driver::Received::default());
+        assert_eq!(port.receive(&mut batch).unwrap(), Received::default());
         came.extend(batch.frames().map(<[u8]>::to_vec));
     }
     came
@@ -634,6 +634,10 @@ fn hostile_packets_are_counted_by_reason() {
     for [local, remote] in ADDRESSES {
         let Some(far) = connected() else { return };
         let mut switch = Near::new(&tunnel(GENEVE, ends(local, remote), 42), None);
+        // Another tunnel to the same host.
+        let other = tunnel(GENEVE, ends(local, remote), 41);
+        let mut other =
+            OverlayPort::from_descriptor(other.open_descriptor().unwrap(), settings(&other, None)).unwrap();
         let socket = far.run(|| UdpSocket::bind((remote.parse::<IpAddr>().unwrap(), 0)).unwrap());
         let send = |header: &[u8], frame: &[u8]| {
             socket.send_to(&[header, frame].concat(), (local.parse::<IpAddr>().unwrap(), 6081)).unwrap();
@@ -641,9 +645,11 @@ fn hostile_packets_are_counted_by_reason() {
         let (good, inner) = ([0, 0, 0x65, 0x58, 0, 0, 42, 0], frame(1, 60));
         let cases: &[(&[u8], &[u8], u64)] = &[
             (&good, &inner, 3),
-            // Not for this tunnel: the filter lets none of these through.
+            // For the other tunnel: the filter lets none of these through.
             (&[0, 0, 0x65, 0x58, 0, 0, 41, 0], &inner, 5),
+            // Too short for a VNI, so for any of the tunnels: each counts them.
             (&good[..7], &[], 2),
+            (&[], &[], 8),
             // Version 1, another protocol, options that are not there, a frame that is too short.
             (&[0x40, 0, 0x65, 0x58, 0, 0, 42, 0], &inner, 1),
             (&[0, 0, 8, 0, 0, 0, 42, 0], &inner, 2),
@@ -666,7 +672,7 @@ fn hostile_packets_are_counted_by_reason() {
         });
         let expected = [
             (Reason::TOO_LONG, 2),
-            (Reason::BAD_TUNNEL_HEADER, 1 + 2 + 3 + 4),
+            (Reason::BAD_TUNNEL_HEADER, 2 + 8 + 1 + 2 + 3 + 4),
             (Reason::CRITICAL_OPTION, 6),
             (Reason::TUNNEL_CONTROL, 7),
         ];
@@ -679,6 +685,11 @@ fn hostile_packets_are_counted_by_reason() {
         });
         assert_eq!(switch.counters(tunnel).received_frames, 3);
         switch.check(&expected);
+        let (mut batch, mut refused) = (Batch::new(256), Refused::default());
+        (0..2 + 8).for_each(|_| refused.count(Reason::BAD_TUNNEL_HEADER));
+        let expected = Received { refused, ..Received::default() };
+        assert_eq!((other.receive(&mut batch).unwrap(), batch.len()), (expected, 5));
+        assert!(other.prepare_sleep().unwrap() && other.take_missed() == 0);
     }
 }
 

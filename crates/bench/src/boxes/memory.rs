@@ -28,7 +28,7 @@ pub struct Memory {
 /// The memory that the entries of a table add to a box.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TableMemory {
-    /// The kind of entry: routes, rules or patterns.
+    /// The kind of entry: routes, rules in the fast or the compact form, or patterns.
     pub entries: &'static str,
     /// Number of entries.
     pub count: u32,
@@ -55,7 +55,7 @@ pub struct RingMemory {
 }
 
 /// Measures the memory of ports with all ring sizes, and of tables in boxes of a test bed: `entries` routes, as many
-/// rules, and two patterns for five of them. The ClickOS paper has 1,000.
+/// rules in each form, and two patterns for five of them. The ClickOS paper has 1,000.
 pub fn memory(bed: &TestBed, entries: u32) -> Result<Memory, MeasureError> {
     let tables = match (bed.platform(), bed.box_program()) {
         (PlatformKind::Vm | PlatformKind::Process, BoxProgram::Click) => {

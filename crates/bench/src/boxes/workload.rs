@@ -58,21 +58,24 @@ pub(crate) enum Workload {
 pub(crate) enum TableKind {
     /// Routes to /24 prefixes.
     Routes,
-    /// Firewall rules.
+    /// Firewall rules, in the fast form.
     Rules,
+    /// The same in the compact form.
+    CompactRules,
     /// Patterns at the start of payloads.
     Patterns,
 }
 
 impl TableKind {
     /// All kinds.
-    pub(crate) const ALL: [Self; 3] = [Self::Routes, Self::Rules, Self::Patterns];
+    pub(crate) const ALL: [Self; 4] = [Self::Routes, Self::Rules, Self::CompactRules, Self::Patterns];
 
     /// What its entries are called.
     pub(crate) fn entries(self) -> &'static str {
         match self {
             Self::Routes => "routes",
             Self::Rules => "rules",
+            Self::CompactRules => "compact rules",
             Self::Patterns => "patterns",
         }
     }
@@ -80,7 +83,7 @@ impl TableKind {
     /// The number of entries that corresponds to this number of routes.
     pub(crate) fn count(self, entries: u32) -> u32 {
         match self {
-            Self::Routes | Self::Rules => entries,
+            Self::Routes | Self::Rules | Self::CompactRules => entries,
             Self::Patterns => entries * 2 / 5,
         }
     }
@@ -94,12 +97,13 @@ impl TableKind {
                 let routes = list(&|number| format!("{} 0", net(number)));
                 format!("Idle -> RadixIPLookup({routes}) -> Discard;")
             }
-            Self::Rules => {
+            Self::Rules | Self::CompactRules => {
+                let form = if self == Self::CompactRules { ", MEMORY 0" } else { "" };
                 let port = |number: u32| 1_024 + number % 60_000;
                 let rules = list(&|number| {
                     format!("allow src net {} and tcp dst port {}", net(number), port(number))
                 });
-                format!("Idle -> MarkIPHeader(0) -> IPFilter({rules}, deny all) -> Discard;")
+                format!("Idle -> MarkIPHeader(0) -> IPFilter({rules}, deny all{form}) -> Discard;")
             }
             Self::Patterns => {
                 let patterns = list(&|number| format!("42/{:08x}", number.wrapping_mul(0x9e37_79b9)));

@@ -73,7 +73,8 @@ pub(super) const IMAGE_KB: f64 = 5_120.0;
 pub(super) const FOOTPRINT_KB: f64 = 15_360.0;
 
 /// Memory that 1,000 routes, 1,000 rules and 400 patterns add to a box, in kilobytes.
-pub(super) const STATE_KB: [(&str, f64); 3] = [("routes", 20.0), ("rules", 87.0), ("patterns", 30.0)];
+pub(super) const STATE_KB: [(&str, f64); 4] =
+    [("routes", 20.0), ("rules", 87.0), ("compact rules", 87.0), ("patterns", 30.0)];
 
 /// Element classes in the image.
 pub(super) const CLASSES: f64 = 216.0;

@@ -18,6 +18,11 @@ pub struct StateTuple {
 }
 
 impl StateTuple {
+    /// Whether this stands for all flows between its addresses, whatever their protocol and ports.
+    pub fn is_of_addresses(&self) -> bool {
+        self.protocol == 0 && self.ends.iter().all(|(_, port)| *port == 0)
+    }
+
     fn encode(self, fields: &mut Encoder) {
         let [(one, one_port), (other, other_port)] = self.ends;
         let ports = u32::from(one_port) << 16 | u32::from(other_port);
@@ -63,7 +68,7 @@ impl FlowPosition {
 pub struct FlowList {
     /// Where the list goes on; `None` at its end.
     pub next: Option<FlowPosition>,
-    /// Flows that must move together, by their tuples.
+    /// Flows that must move together, by their tuples. States that flows share come first.
     pub groups: Vec<Vec<StateTuple>>,
     /// Elements that keep the state of flows and cannot hand it over.
     pub lost: Vec<String>,

@@ -60,7 +60,7 @@ impl Arguments {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    environment::bind(&arguments.device);
+    environment::bind(&arguments.device).map_err(CommandError::Devices)?;
     let (sources, parameters) = arguments.sources();
     let (mut worst, mut all) = (0, Vec::new());
     for source in sources {
@@ -123,10 +123,34 @@ fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diag
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
     let missing: Vec<_> = compiled.graph.elements.iter().flat_map(missing_files).collect();
+    let writers = duplicate_writers(&compiled.graph.elements);
     let mut found = router::check(compiled, registry(), Rc::new(ProcessEnvironment::new()));
     found.extend(missing);
+    found.extend(writers);
     found.retain(|diagnostic| !diagnostic.is_consequence);
     (elements, found)
+}
+
+/// One error for each element that writes to a device of an earlier one: they find out only when they run.
+fn duplicate_writers(elements: &[Element]) -> Vec<Diagnostic> {
+    let mut devices = Vec::new();
+    let mut found = Vec::new();
+    for element in elements {
+        // A variable without a value keeps its name.
+        let Some(name) = configuration::written_device(element).filter(|name| !name.contains('$')) else {
+            continue;
+        };
+        if devices.contains(&name) {
+            let message = format!(
+                "{}: duplicate writer for device ‘{name}’: join the paths before one ToDevice, for example at a Queue",
+                element.class
+            );
+            found.push(Diagnostic::error(element.location.clone(), message));
+        } else {
+            devices.push(name);
+        }
+    }
+    found
 }
 
 /// One error for each file that an element reads and that does not exist.

@@ -113,7 +113,10 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     switch::keep_freed_memory();
-    environment::bind(&arguments.device);
+    if let Err(error) = environment::bind(&arguments.device) {
+        eprintln!("{error}");
+        return ExitCode::from(1);
+    }
     match Driver::prepare(arguments) {
         Ok(mut driver) => driver.drive(),
         Err(()) => ExitCode::from(1),
@@ -154,6 +157,9 @@ impl Driver {
         match configuration::router(graph, Rc::new(ProcessEnvironment::new()), options) {
             Ok(router) => {
                 configuration::print_plain(router.warnings(), warnings);
+                if warnings {
+                    environment::unused_bindings().for_each(|warning| eprintln!("{warning}"));
+                }
                 Ok(Driver { arguments, router, name: text.name })
             }
             Err(problems) => {

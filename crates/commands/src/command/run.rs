@@ -104,7 +104,7 @@ struct Row {
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     switch::keep_freed_memory();
-    environment::bind(&arguments.device);
+    environment::bind(&arguments.device).map_err(CommandError::Devices)?;
     let (text, graph) = arguments.configuration.compile()?;
     let options = Options {
         batch: arguments.batch.into(),
@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         ..Options::default()
     };
     let mut engine = Engine::build(arguments, graph, options, &text)?;
+    environment::unused_bindings().for_each(|warning| eprintln!("{warning}"));
     let started = Instant::now();
     let mut table = live::LiveTable::new(!arguments.quiet && !arguments.json);
     let limit = arguments.seconds.map(Duration::from_secs_f64);

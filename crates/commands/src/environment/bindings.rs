@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{Interface, IoError};
 
@@ -35,6 +36,8 @@ pub(crate) enum BindingError {
     Form,
     /// There is no driver of this name here.
     Driver(String),
+    /// The table has another one for this name.
+    Twice(String),
 }
 
 impl fmt::Display for BindingError {
@@ -49,6 +52,12 @@ impl fmt::Display for BindingError {
                     f,
                     "there is no driver {driver}: use af_packet or af_xdp for an interface, tap for ToHost and FromHost, \
                      or pcap for captures"
+                )
+            }
+            BindingError::Twice(name) => {
+                write!(
+                    f,
+                    "--device binds {name} twice: a name stands for one interface, so leave one of them out"
                 )
             }
         }
@@ -84,25 +93,49 @@ impl FromStr for Binding {
     }
 }
 
-/// The table of this process, which all its environments and shards use.
-static BINDINGS: OnceLock<Vec<Binding>> = OnceLock::new();
+/// The table of this process, which all its environments and shards use, and which bindings were used.
+static BINDINGS: OnceLock<Vec<(Binding, AtomicBool)>> = OnceLock::new();
 
 /// Sets the table. A command calls it before it builds an environment.
-pub(crate) fn set(bindings: &[Binding]) {
+pub(crate) fn set(bindings: &[Binding]) -> Result<(), BindingError> {
+    check(bindings)?;
     // A process runs one command.
-    let _ = BINDINGS.set(bindings.to_vec());
+    let _ = BINDINGS.set(bindings.iter().map(|binding| (binding.clone(), AtomicBool::new(false))).collect());
+    Ok(())
+}
+
+/// Checks that no name is bound twice.
+fn check(bindings: &[Binding]) -> Result<(), BindingError> {
+    let is_new =
+        |(at, binding): (usize, &Binding)| bindings.iter().take(at).all(|other| other.name != binding.name);
+    match bindings.iter().enumerate().find(|found| !is_new(*found)) {
+        Some((_, binding)) => Err(BindingError::Twice(binding.name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// A warning for each name of the table that nothing has used: the configuration may have another one.
+pub(crate) fn unused() -> impl Iterator<Item = String> {
+    let all = BINDINGS.get().into_iter().flatten();
+    all.filter(|(_, is_used)| !is_used.load(Ordering::Relaxed)).map(|(Binding { name, .. }, _)| {
+        format!(
+            "warning: --device {name}: no element uses a device of this name: check it in the configuration"
+        )
+    })
 }
 
 fn find(name: &str) -> Option<&'static Binding> {
-    // The last one wins, as for other options.
-    BINDINGS.get()?.iter().rev().find(|binding| binding.name == name)
+    let (binding, is_used) = BINDINGS.get()?.iter().find(|(binding, _)| binding.name == name)?;
+    is_used.store(true, Ordering::Relaxed);
+    Some(binding)
 }
 
 /// The addresses that a name of a configuration stands for: those of the interface of this name, if it is bound to none, and
 /// only its IPv4 address, if it is bound to captures. A number is a number wherever an address may be left out, such as the
 /// output of a route.
 pub(super) fn addresses(name: &str) -> Option<Interface> {
-    match find(name).filter(|_| !name.bytes().all(|byte| byte.is_ascii_digit())) {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    match if is_number { None } else { find(name) } {
         Some(Binding { driver: Driver::Pcap, .. }) => {
             let ip = host::interface(name).and_then(|interface| interface.ip);
             Some(Interface { ip, link: Some(captures::address(name)) })
@@ -183,6 +216,14 @@ mod tests {
         let parsed: Binding = "0=af_xdp:eth0".parse().unwrap();
         assert_eq!((&*parsed.name, parsed.driver, &*parsed.interface), ("0", Driver::AfXdp, "eth0"));
         assert_eq!("0=dpdk:eth0".parse::<Binding>().unwrap_err(), BindingError::Driver("dpdk".into()));
+    }
+
+    #[test]
+    fn a_name_is_bound_once() {
+        let parsed =
+            ["0=af_packet:eth0", "1=af_packet:eth0", "0=pcap:in.pcap"].map(|text| text.parse().unwrap());
+        assert_eq!(check(&parsed[..2]), Ok(()));
+        assert_eq!(check(&parsed), Err(BindingError::Twice("0".into())));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod sockets;
 mod split;
 mod xdp;
 
-pub(crate) use bindings::{Binding, set as bind};
+pub(crate) use bindings::{Binding, BindingError, set as bind, unused as unused_bindings};
 pub(crate) use parts::Outputs;
 pub(crate) use process::ProcessEnvironment;
 pub(crate) use replay::MemoryCapture;

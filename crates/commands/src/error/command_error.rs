@@ -12,6 +12,7 @@ use super::file_error::FileError;
 use crate::command::bench::BenchError;
 use crate::command::demo::DemoError;
 use crate::command::function::FunctionError;
+use crate::environment::BindingError;
 use crate::online::{PortOptionsError, StackFileError};
 
 /// The exit codes, for the help.
@@ -64,6 +65,8 @@ pub(crate) enum CommandError {
         /// The data.
         what: &'static str,
     },
+    /// The devices of a configuration are bound wrongly.
+    Devices(BindingError),
     /// The threads of shards can't be started.
     Shards(io::Error),
     /// A configuration has errors. Its diagnostics are printed already.
@@ -203,6 +206,7 @@ impl CommandError {
             | Self::UserName(_)
             | Self::CapturePoint { .. }
             | Self::Port(_)
+            | Self::Devices(_)
             | Self::Stack(_)
             | Self::HandlerPattern { .. }
             | Self::Certificates(_)
@@ -276,6 +280,7 @@ impl fmt::Display for CommandError {
             Self::Daemon(error) => error.fmt(f),
             Self::Confine(error) => error.fmt(f),
             Self::Starter(error) => error.fmt(f),
+            Self::Devices(error) => error.fmt(f),
             Self::Shards(error) => write!(f, "cannot start the threads of shards: {error}"),
             Self::Tokens(error) => error.fmt(f),
             Self::UserName(error) => error.fmt(f),
@@ -357,6 +362,7 @@ impl Error for CommandError {
             | Self::NoElement { .. }
             | Self::NoMatch { .. }
             | Self::NoClass { .. }
+            | Self::Devices(_)
             | Self::Undocumented(_) => None,
         }
     }

@@ -109,6 +109,7 @@ impl StandIn {
             chains: chains.collect(),
             removed: Vec::new(),
             no_instance: Vec::new(),
+            overruled: Vec::new(),
         })
     }
 }

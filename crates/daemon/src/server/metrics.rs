@@ -1,8 +1,10 @@
 //! Metrics for Prometheus.
 
 use super::authorization::RefusalCounts;
+use super::port_metrics;
 use super::respond::ErrorResponse;
 use super::service_metrics;
+use crate::supervisor::PortFigures;
 use api::{BoxStatus, ChainDetail, ErrorCode, HostStatus, ServiceStatus, SwitchStatus};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
@@ -27,6 +29,7 @@ pub(super) struct MetricsInput {
     pub(super) host: HostStatus,
     pub(super) boxes: Vec<BoxStatus>,
     pub(super) switches: Vec<SwitchStatus>,
+    pub(super) ports: Vec<PortFigures>,
     pub(super) services: Vec<ServiceStatus>,
     pub(super) chains: Vec<ChainDetail>,
     /// Packets that captures dropped.
@@ -37,7 +40,8 @@ pub(super) struct MetricsInput {
 
 /// Renders all metrics.
 fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
-    let MetricsInput { host, boxes, switches, services, chains, capture_lost, refused } = figures;
+    let MetricsInput { host, boxes, switches, ports: of_ports, services, chains, capture_lost, refused } =
+        figures;
     let mut registry = Registry::with_prefix("clickbox");
     let mut counter = |name: &str, help: &str| {
         let family = Family::<Labels, Counter>::default();
@@ -183,6 +187,7 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
             entries.get_or_create(&with("of", "controllers")).set(steering.controller_entries.into());
         }
     }
+    port_metrics::register(&mut registry, of_ports);
     service_metrics::register(&mut registry, services, chains);
     let there = &host.counts;
     for (kind, count) in [
@@ -274,6 +279,7 @@ mod tests {
             host: serde_json::from_value(host).unwrap(),
             boxes: vec![serde_json::from_value(status).unwrap()],
             switches: vec![serde_json::from_value(switch).unwrap()],
+            ports: Vec::new(),
             services: Vec::new(),
             chains: Vec::new(),
             capture_lost: 0,

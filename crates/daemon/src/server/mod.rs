@@ -13,6 +13,7 @@ mod memory;
 mod metrics;
 mod next_request;
 mod plain_words;
+mod port_metrics;
 mod private;
 mod record;
 mod request;

@@ -598,6 +598,7 @@ async fn metrics_text(
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,
+            ports: supervisor.port_figures()?,
             services: supervisor.services()?,
             chains: supervisor.chains()?,
             capture_lost: if is_administrator { supervisor.capture_lost()? } else { 0 },

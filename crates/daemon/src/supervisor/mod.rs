@@ -35,6 +35,7 @@ mod operation;
 mod parallel;
 mod pending_confirmation;
 mod port_devices;
+mod port_figures;
 mod port_numbers;
 mod port_recovery;
 mod rate_meter;
@@ -47,6 +48,7 @@ mod service_status;
 #[cfg(test)]
 mod service_tests;
 mod services;
+mod shared_addresses;
 mod sharing;
 #[cfg(test)]
 mod simulation;
@@ -67,6 +69,8 @@ mod upgrade;
 mod writes;
 
 pub(crate) use images::HeldImage;
+pub(crate) use port_figures::PortFigures;
+pub(crate) use services::check_instance_name;
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;
 pub(crate) use streams::{Capture, Contents, HistoryReader};

@@ -53,6 +53,13 @@ pub(super) fn is_connected(stats: &PortStats) -> bool {
 }
 
 impl Supervisor {
+    /// Why a port does not work, if it does not.
+    pub(super) fn fault(&self, key: &(SwitchName, PortName), stats: &PortStats) -> Option<String> {
+        // A peer that is connected speaks for itself, although its recovery is not recorded yet.
+        let noted = if is_connected(stats) { None } else { self.0.faults().get(key).cloned() };
+        noted.or_else(|| stats.fault.clone())
+    }
+
     /// Notes that a port does not work, and why.
     pub(super) fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
         let message = format!("port {port} of switch {switch} does not work: {why}");

@@ -116,6 +116,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
     let found = found.map_or(&[][..], |(_, instances)| instances);
     let no_instance = reply.no_instance.iter().find(|(name, _)| *name == definition.name);
     let removed = reply.removed.iter().find(|(name, _)| *name == definition.name);
+    let overruled = reply.overruled.iter().find(|(name, _)| *name == definition.name);
     let instance = |there: &StoredInstance| {
         let range = range_of(definition, there.number);
         let unused = range.map(|range| TranslationStatus { range, learnt: 0, refused: Default::default() });
@@ -162,6 +163,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         },
         removed: removed.map(|(_, removed)| *removed).unwrap_or_default(),
         no_instance: no_instance.map_or(0, |(_, packets)| *packets),
+        overruled: overruled.map_or_else(Vec::new, |(_, answers)| answers.clone()),
         drained: Vec::new(),
     }
 }

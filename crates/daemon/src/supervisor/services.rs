@@ -128,6 +128,16 @@ pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
     definition
 }
 
+/// Returns an error if the definition of an instance has a name of its own, which instances never get.
+pub(crate) fn check_instance_name(request: &CreateService) -> Result<(), ServiceError> {
+    match (&request.name, &request.instance.name) {
+        (service, name) if service.as_str() != name.as_str() => {
+            Err(ServiceError::InstanceName(service.clone(), name.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Supervisor {
     /// Creates a service with its instances. On failure none of them exists.
     pub fn create_service(&self, mut request: CreateService) -> Result<ServiceStatus, OperationError> {

@@ -3,6 +3,7 @@
 
 use super::managed_box::InstanceOf;
 use super::operation::Operation;
+use super::shared_addresses;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::store::{StoreChange, StoredService, StoredSteering, StoredSwitch};
@@ -83,6 +84,7 @@ impl Supervisor {
         if stored.steering == before {
             return Ok(());
         }
+        shared_addresses::check(&before, &stored.steering)?;
         operation.note_ports([switch]);
         let at = switch.clone();
         operation.undo_by(move |supervisor| {

@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::flows::{FlowChanges, check_flows};
 use super::operation::Operation;
-use super::port_recovery::{is_awaited, is_connected};
+use super::port_recovery::is_awaited;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError, RequestError};
 use crate::fabric::Devices;
@@ -734,10 +734,8 @@ impl Supervisor {
             let port = definition.name.clone();
             let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
             let key = (name.clone(), port.clone());
-            let fault = self.0.faults().get(&key).cloned();
             SwitchPort {
-                // A peer that is connected speaks for itself, although its recovery is not recorded yet.
-                fault: fault.filter(|_| !is_connected(stats)).or_else(|| stats.fault.clone()),
+                fault: self.fault(&key, stats),
                 link: stats.link,
                 awaits: stats.awaits.clone(),
                 openflow: Some(stats.openflow).filter(|number| *number > 0),

@@ -1,10 +1,12 @@
 //! Tests of services that translate addresses, with a fabric whose switches a test stands in for.
 
+use super::check_instance_name;
 use super::test_bed::{TestBed, process, until};
 use crate::error::OperationError;
 use api::{
-    AddPort, CreateBox, CreateService, CreateSwitch, ExternalSwitch, Install, Limits, PortDriver,
-    ScaleService, ServiceName, ServiceStatus, Stack, SwitchMode, SwitchName, Translation, with_causes,
+    AddPort, CreateBox, CreateChain, CreateService, CreateSwitch, ExternalSwitch, Install, Limits,
+    PortDriver, ScaleService, ServiceName, ServiceStatus, Stack, SwitchMode, SwitchName, Translation,
+    with_causes,
 };
 
 const NAT: &str = "
@@ -49,14 +51,15 @@ fn service(replicas: u16) -> CreateService {
 fn bed() -> TestBed {
     let bed = TestBed::with_click();
     bed.0.fabrics.stand_in.begin();
-    let port = AddPort {
-        name: "wan".parse().unwrap(),
+    let port = |name: &str| AddPort {
+        name: name.parse().unwrap(),
         driver: PortDriver::Null {},
         addresses: Vec::new(),
         default: false,
         limits: Limits::default(),
     };
-    let switch = CreateSwitch { mode: SwitchMode::Steering, ports: vec![port], ..CreateSwitch::new(lan()) };
+    let ports = vec![port("wan"), port("wan2")];
+    let switch = CreateSwitch { mode: SwitchMode::Steering, ports, ..CreateSwitch::new(lan()) };
     bed.create_switch(switch).unwrap();
     bed
 }
@@ -169,6 +172,81 @@ fn impossible_translators_are_refused() {
     assert!(bed.services().unwrap().is_empty());
     let instance = CreateBox { configuration: text, ..service(2).instance };
     bed.create_service(CreateService { instance, ..service(2) }).unwrap();
+}
+
+#[test]
+fn the_name_of_an_instance_is_that_of_the_service() {
+    assert_eq!(check_instance_name(&service(1)), Ok(()));
+    let other = CreateService { name: "edge".parse().unwrap(), ..service(1) };
+    assert_eq!(
+        with_causes(&check_instance_name(&other).unwrap_err()),
+        "the instances of service edge are named edge-1, edge-2 and so on: let the `name` of `instance` be edge, and not nat"
+    );
+}
+
+/// Packets from outside could be for either translator. With an uplink for each, it is clear.
+#[test]
+fn translators_with_addresses_in_common_need_an_uplink_each() {
+    let bed = bed();
+    let mapping = "tcp 203.0.113.1:80 -> 10.0.0.5:8080";
+    let other = |name: &str, range: &str, mappings: &[&str]| CreateService {
+        name: name.parse().unwrap(),
+        translation: Some(Translation { ranges: vec![range.parse().unwrap()], ..translation(1, mappings) }),
+        ..service(1)
+    };
+    bed.create_service(CreateService { translation: Some(translation(4, &[mapping])), ..service(1) })
+        .unwrap();
+    for (name, range, mappings) in [
+        ("same", "203.0.113.1:4000-5000", &[][..]),
+        ("mapped", "203.0.113.2", &[mapping]),
+        ("own", "203.0.113.2", &["udp 203.0.113.1:80 -> 10.0.0.5:8080"]),
+    ] {
+        bed.create_service(other(name, range, mappings)).unwrap();
+    }
+    let chain = |name: &str, services: &[&str], to: &str| CreateChain {
+        name: name.parse().unwrap(),
+        switch: lan(),
+        services: services.iter().map(|name| name.parse().unwrap()).collect(),
+        from: None,
+        to: to.parse().unwrap(),
+        both_ways: false,
+    };
+    bed.create_chain(chain("web", &["nat"], "wan")).unwrap();
+    // The same translator in another chain, and one with addresses of its own.
+    bed.create_chain(chain("mail", &["nat"], "wan")).unwrap();
+    bed.create_chain(chain("games", &["own"], "wan")).unwrap();
+    let message = |name: &str, range: &str| {
+        format!(
+            "services nat and {name} both translate to {range}, so a packet from port wan could be for either: give one of them other \
+             addresses or ports, or let its chains end at another port"
+        )
+    };
+    for (name, range) in [("same", "203.0.113.1:4000-5000"), ("mapped", "203.0.113.1:80-80")] {
+        let found = refused(bed.create_chain(chain("guests", &[name], "wan")));
+        assert_eq!(found, message(name, range));
+        let found = refused(bed.create_chain(chain("guests", &["nat", name], "wan2")));
+        assert_eq!(found, message(name, range).replace("port wan ", "port wan2 "));
+        bed.create_chain(chain("guests", &[name], "wan2")).unwrap();
+        // A chain that is changed.
+        let guests = "guests".parse().unwrap();
+        let found = refused(bed.set_chain(&lan(), &guests, chain("guests", &[name], "wan")));
+        assert_eq!(found, message(name, range));
+        assert_eq!(bed.show_chain(&lan(), &guests).unwrap().status.chain.to.as_str(), "wan2");
+        bed.remove_chain(&lan(), &guests).unwrap();
+    }
+    // A mapping that a stack adds to a translator under traffic.
+    let apply = |mappings: &[&str]| {
+        let stack = Stack {
+            external: vec![ExternalSwitch { name: lan(), ports: Vec::new() }],
+            services: vec![other("late", "203.0.113.3", mappings)],
+            ..Stack::default()
+        };
+        bed.apply_stack(&"edge".parse().unwrap(), stack)
+    };
+    apply(&[]).unwrap();
+    bed.create_chain(chain("late", &["late"], "wan")).unwrap();
+    assert!(refused(apply(&[mapping])).ends_with(&message("late", "203.0.113.1:80-80")));
+    apply(&["tcp 203.0.113.1:81 -> 10.0.0.5:8080"]).unwrap();
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! given before; its boxes' states go from mailbox to mailbox; then the switch sends the packets that waited to the instances that
 //! have the states.
 
+mod shared;
+
+use self::shared::SharedError;
 use super::state::Fabric;
 use crate::boxes::Instance;
 use crate::error::OperationError;
@@ -49,6 +52,9 @@ const LISTS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Batches of flows that are found when all others were moved: they began just before.
 const MAX_LAST_BATCHES: usize = 64;
 
+/// The same if flows share states, because none are moved before.
+const MAX_BATCHES_OF_ALL: usize = 512;
+
 /// Why flows are not handed over.
 #[derive(Debug)]
 enum HandoverError {
@@ -65,7 +71,9 @@ enum HandoverError {
     /// The instance has gone, or other flows of the switch are frozen.
     Frozen,
     /// The box takes too long to name its flows.
-    Late,
+    Late(Duration),
+    /// The states that flows share were not taken over.
+    Shared(SharedError),
 }
 
 impl fmt::Display for HandoverError {
@@ -81,7 +89,8 @@ impl fmt::Display for HandoverError {
             }
             Self::Busy => f.write_str("packets of these flows wait in it for too long"),
             Self::Frozen => f.write_str("it is no instance of the service any more"),
-            Self::Late => write!(f, "it took more than {} s", LISTS_TIMEOUT.as_secs()),
+            Self::Late(time) => write!(f, "it took more than {} s", time.as_secs()),
+            Self::Shared(error) => error.fmt(f),
         }
     }
 }
@@ -123,7 +132,7 @@ impl Fabric {
             return;
         }
 
-        let is_return = work.range.is_some();
+        let (is_return, is_again) = (work.range.is_some(), work.is_again);
         let mut handover =
             Handover { fabric: self, work, refused: BTreeSet::new(), moved: 0, lost: 0, reason: None };
         let result = handover.run();
@@ -142,13 +151,16 @@ impl Fabric {
         drop(ended);
         let time = begin.elapsed().as_millis();
         let to = to.map_or_else(|| "other instances".into(), |to| format!("instance {to}"));
-        if moved > 0 || !is_return {
-            let message = format!(
-                "instance {name} of service {service} handed {moved} flows over to {to} in {time} ms"
-            );
+        if moved > 0 || !is_return && problem.is_none() {
+            let message = match moved {
+                0 => format!("instance {name} of service {service} had no state of flows to hand over"),
+                _ => format!(
+                    "instance {name} of service {service} handed {moved} flows over to {to} in {time} ms"
+                ),
+            };
             self.0.note(EventKind::StateHandedOver, &service, message);
         }
-        if let Some(problem) = problem {
+        if let Some(problem) = problem.filter(|_| !is_again) {
             let stay =
                 if result.is_err() { "flows stay there".into() } else { format!("{kept} flows stay there") };
             let lost = if lost > 0 { format!(", {lost} were lost") } else { String::new() };
@@ -171,9 +183,15 @@ impl Handover<'_> {
         let (mut position, begin) = (FlowPosition::default(), Instant::now());
         for _ in 0..MAX_LISTS {
             if begin.elapsed() > LISTS_TIMEOUT {
-                return Err(HandoverError::Late);
+                return Err(HandoverError::Late(LISTS_TIMEOUT));
             }
             let list = self.list(position)?;
+            if list.groups.iter().any(shared::is_shared) {
+                match self.work.range {
+                    Some(_) => return Err(HandoverError::Shared(SharedError::InUse)),
+                    None => break,
+                }
+            }
             if !list.groups.is_empty() {
                 let given = self.freeze(Some(list.groups.clone()))?;
                 let moved = self.move_flows(list.groups, &given);
@@ -188,7 +206,7 @@ impl Handover<'_> {
         if self.work.range.is_some() || !self.refused.is_empty() {
             return Ok(());
         }
-        // The rest at once: flows that have just begun, and those without state.
+        // The rest at once: flows that have just begun, those without state, and all flows if they share states.
         let given = self.freeze(None)?;
         let moved = self.move_rest(&given);
         if moved.is_ok() {
@@ -201,8 +219,9 @@ impl Handover<'_> {
 
     fn move_rest(&mut self, given: &GivenPackets) -> Result<(), HandoverError> {
         let finished = self.wait_until_taken(given)?;
+        let has_shared = self.move_shared(finished)?;
         let mut position = FlowPosition::default();
-        for _ in 0..MAX_LAST_BATCHES {
+        for _ in 0..if has_shared { MAX_BATCHES_OF_ALL } else { MAX_LAST_BATCHES } {
             let list = self.list(position)?;
             if !list.groups.is_empty() {
                 self.exchange(list.groups, finished)?;

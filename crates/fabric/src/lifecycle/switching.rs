@@ -2,8 +2,10 @@
 
 use super::state::Fabric;
 use crate::error::{OperationError, PortError};
-use crate::network::{Network, adopt, placeholder};
-use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, OpenFlowPort, PortName, SwitchName};
+use crate::network::{ControllerNews, Network, adopt, placeholder};
+use model::{
+    AddPort, AddressEntry, CreateSwitch, EventKind, FlowStatus, MacAddr, OpenFlowPort, PortName, SwitchName,
+};
 use openflow::message::MultipartRequest;
 use openflow::session::Report;
 use protocol::agent::ControllerState;
@@ -34,6 +36,21 @@ impl Fabric {
         switch: SwitchName,
     ) -> Result<Vec<ControllerState>, OperationError> {
         self.0.switches.ask(move |network| network.controller_states(&switch))?
+    }
+
+    /// Notes controllers that came or went.
+    pub(crate) fn note_controllers(&self, news: Vec<ControllerNews>) {
+        for ControllerNews { switch, controller, is_connected, error } in news {
+            let (kind, state) = match (is_connected, error) {
+                (true, _) => (EventKind::ControllerConnected, "is connected".to_string()),
+                (false, Some(error)) => {
+                    let error = error.escape_debug();
+                    (EventKind::ControllerLost, format!("is not connected any more: {error}"))
+                }
+                (false, None) => (EventKind::ControllerLost, "is not connected any more".to_string()),
+            };
+            self.0.note(kind, &switch, format!("controller {controller} of switch {switch} {state}"));
+        }
     }
 
     /// A part of a report about what controllers have added to a switch.

@@ -103,7 +103,8 @@ impl Network {
                 account.services.insert(service.name.clone(), instances.collect());
             }
             let is_there = |name: &BoxName| !self.port_keys(name).is_empty();
-            for (name, service) in record.services.leaving.iter().filter(|(name, _)| is_there(name)) {
+            let leaving = record.services.leaving.iter();
+            for (name, (service, _)) in leaving.filter(|(name, _)| is_there(name)) {
                 account.services.entry(service.clone()).or_default().push(name.clone());
             }
             account.removed.extend(record.services.removed.clone());
@@ -140,7 +141,7 @@ impl Network {
             let services: BTreeSet<&ServiceName> =
                 sorting::collect(instances.iter().filter_map(|name| record.services.service_of(name)));
             let leaving = record.services.leaving.iter();
-            let found = leaving.filter(|(name, of)| services.contains(of) && !instances.contains(name));
+            let found = leaving.filter(|(name, (of, _))| services.contains(of) && !instances.contains(name));
             found.map(|(name, _)| name.clone()).collect::<Vec<_>>()
         };
         self.switches.iter().flat_map(of).collect()

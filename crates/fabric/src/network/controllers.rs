@@ -2,6 +2,7 @@
 //! the switch, and what one request costs is bounded.
 
 use super::attach::Network;
+use super::controller_news::{ControllerNews, controller_news};
 use super::flows::{all_steering, malformed};
 use super::records::{AgentRecord, PortRecord, SwitchRecord};
 use crate::error::OperationError;
@@ -22,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::{
-    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortConfig,
-    PortId, PortKey, Shards, SteeringShards,
+    ControlError, ControllerPacket, Counters, FailMode, ForwardingMode, PacketOutStep, PacketReason,
+    PortConfig, PortId, PortKey, Shards, SteeringShards,
 };
 
 /// Places of entries that are looked at for a part of a report.
@@ -418,17 +419,19 @@ impl Network {
         Ok((packets, messages))
     }
 
-    /// Notes how the connections to the controllers of a switch are.
+    /// Notes how the connections to the controllers of a switch are. Returns which ones came and went.
     pub(crate) fn set_controller_states(
         &mut self,
         number: u64,
         states: Vec<ControllerState>,
-    ) -> Result<(), AgentFault> {
+    ) -> Result<Vec<ControllerNews>, AgentFault> {
         let (record, mut steering, _) = self.controlled(number)?;
         steering.set_connected(states.iter().any(|state| state.role.is_some()));
         steering.set_gets_misses(states.iter().any(|state| state.role.is_some() && state.gets_misses));
-        record.agent.states = Some((states, Instant::now()));
-        Ok(())
+        let now = Instant::now();
+        let news = controller_news(&record.definition, &mut record.agent.told, &states, now);
+        record.agent.states = Some((states, now));
+        Ok(news)
     }
 
     /// The agent has ended: no controller is connected any more.
@@ -437,7 +440,9 @@ impl Network {
             if let Ok((record, mut steering, _)) = self.controlled(number) {
                 steering.set_connected(false);
                 steering.set_gets_misses(false);
-                record.agent = AgentRecord::default();
+                // The next one says which controllers it has lost.
+                let told = std::mem::take(&mut record.agent.told);
+                record.agent = AgentRecord { told, ..AgentRecord::default() };
             }
         }
     }
@@ -545,13 +550,14 @@ fn port_stats(
     let ports = port_ids(record).into_iter().map(|(key, id)| (u32::from(key.0), id));
     let mut all: Vec<PortStats> = ports
         .filter(|(number, _)| is_chosen(*number))
-        .map(|(number, id)| stats_of_ports(number, &[id], runner))
+        .map(|(number, id)| stats_of_ports(number, &[id], Counters::default(), runner))
         .collect();
     for (output, steered) in record.services.outputs() {
         let Some(number) = output.port_number().filter(|number| is_chosen(*number)) else { continue };
         all.extend(match (output, steered) {
             (_, OpenFlowPort::Service(name)) => {
-                Some(stats_of_ports(number, &record.ports_of_service(&name), runner))
+                let removed = record.services.removed_ports.get(&name).copied().unwrap_or_default();
+                Some(stats_of_ports(number, &record.ports_of_service(&name), removed, runner))
             }
             (Output::Chain(chain), _) => Some(stats_of_chain(number, chain, record, runner)?),
             _ => None,
@@ -561,9 +567,14 @@ fn port_stats(
     Ok(all)
 }
 
-/// The counters of a port, or of all ports of the instances of a service.
-fn stats_of_ports(number: u32, ids: &[PortId], runner: &mut Shards<ForwardingMode>) -> PortStats {
-    let mut counters = switch::Counters::default();
+/// The counters of a port, or of all ports of the instances of a service, with what its removed ones counted.
+fn stats_of_ports(
+    number: u32,
+    ids: &[PortId],
+    removed: Counters,
+    runner: &mut Shards<ForwardingMode>,
+) -> PortStats {
+    let mut counters = removed;
     ids.iter().filter_map(|id| runner.counters(*id)).for_each(|of_port| counters += of_port);
     let to_port = [switch::Reason::FULL, switch::Reason::DOWN];
     let tx_dropped: u64 = to_port.into_iter().map(|reason| counters.dropped(reason)).sum();

@@ -1,7 +1,7 @@
 //! Ports of instances at a steering switch.
 
 use super::records::SwitchRecord;
-use model::{BoxName, PortName, ServiceName};
+use model::{BoxName, Faces, PortName, ServiceName};
 use protocol::fabric::{InstanceDefinition, ServiceDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,11 +29,23 @@ impl SwitchRecord {
         self.instances().find(is_it)
     }
 
-    /// The ports of the instances of a service.
+    /// The ports of the instances of a service, and of those that it had and that are still there.
     pub(super) fn ports_of_service(&self, name: &ServiceName) -> Vec<PortId> {
         let own = self.instances().filter(|(service, _)| service.name == *name);
         let faces = own.flat_map(|(service, instance)| faces_of(service, instance));
-        faces.filter_map(|face| Some(self.ports.get(&face)?.id)).collect()
+        let leaving = self.services.leaving.iter().filter(|(_, (service, _))| service == name);
+        let left = leaving.flat_map(|(name, (_, faces))| ports_of(name, *faces));
+        faces.chain(left).filter_map(|face| Some(self.ports.get(&face)?.id)).collect()
+    }
+
+    /// The service through whose instance a port passes packets of chains, or did.
+    pub(super) fn service_at(&self, port: &PortName) -> Option<&ServiceName> {
+        let of_instance = self.instance_at(port).map(|(service, _)| &service.name);
+        of_instance.or_else(|| {
+            let (name, _) = port.as_str().rsplit_once('.')?;
+            let (service, faces) = self.services.leaving.get(&name.parse::<BoxName>().ok()?)?;
+            ports_of(&name.parse().ok()?, *faces).any(|face| face == *port).then_some(service)
+        })
     }
 
     /// The packets that wait for each instance.
@@ -50,7 +62,11 @@ impl SwitchRecord {
 
 /// The names of the ports of an instance through which it gets the packets of chains.
 fn faces_of(service: &ServiceDefinition, instance: &InstanceDefinition) -> impl Iterator<Item = PortName> {
-    service.faces.ports().filter_map(|port| format!("{}.{port}", instance.name).parse().ok())
+    ports_of(&instance.name, service.faces)
+}
+
+fn ports_of(instance: &BoxName, faces: Faces) -> impl Iterator<Item = PortName> {
+    faces.ports().filter_map(move |port| format!("{instance}.{port}").parse().ok())
 }
 
 /// Prepares the ports of instances: frames that are sent to all ports do not reach functions, which would send them on as

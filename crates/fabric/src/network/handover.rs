@@ -35,6 +35,8 @@ pub(crate) struct HandoverWork {
     pub(crate) to: Option<BoxName>,
     /// The range of the flows; `None` for all flows of the instance.
     pub(crate) range: Option<AddressRange>,
+    /// Whether it was tried before.
+    pub(crate) is_again: bool,
 }
 
 /// A flow has begun again at another instance, so that its state is out of date.
@@ -104,12 +106,13 @@ impl Network {
                     let slot = slots.and_then(|slots| slots.get(name)).copied();
                     found.iter().any(|instance| Some(instance.slot) == slot && instance.is_up)
                 };
-                let work = |from: &BoxName, to: Option<&BoxName>, range| HandoverWork {
+                let work = |from: &BoxName, to: Option<&BoxName>, range, is_again| HandoverWork {
                     switch: record.name.clone(),
                     service: service.name.clone(),
                     from: from.clone(),
                     to: to.cloned(),
                     range,
+                    is_again,
                 };
                 for instance in service.instances.iter().filter(|instance| !instance.draining) {
                     let Some(range) = instance.range else { continue };
@@ -122,10 +125,11 @@ impl Network {
                         next = NextHandover::Later;
                         continue;
                     }
-                    let from = holder.name.clone();
+                    let (from, is_again) = (holder.name.clone(), holder.retry_at.is_some());
                     match (is_up(&from), is_up(&instance.name)) {
                         (true, true) => {
-                            return NextHandover::Work(work(&from, Some(&instance.name), Some(range)));
+                            let to = Some(&instance.name);
+                            return NextHandover::Work(work(&from, to, Some(range), is_again));
                         }
                         // Its flows have ended with it.
                         (false, _) => ended |= record.services.handover.release(&key, &from),
@@ -141,7 +145,7 @@ impl Network {
                         next = NextHandover::Later;
                         continue;
                     }
-                    return NextHandover::Work(work(&instance.name, None, None));
+                    return NextHandover::Work(work(&instance.name, None, None, false));
                 }
             }
         }
@@ -218,6 +222,16 @@ impl Network {
         Ok(groups.iter().map(of_group).collect())
     }
 
+    /// The instance that gets all flows of an instance whose state they share.
+    pub(crate) fn heir_of_all(&mut self, work: &HandoverWork) -> Result<Option<BoxName>, OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let steering = steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
+        let from = slots.get(&work.from).copied().unwrap_or(u8::MAX);
+        let heir = steering.chains().heir(number, from, u64::from(number) << 8 | u64::from(from));
+        Ok(slots.iter().find(|(_, slot)| Some(**slot) == heir).map(|(name, _)| name.clone()))
+    }
+
     /// Freezes flows of an instance: `None` for all. Returns what the instance was given before.
     pub(crate) fn freeze(
         &mut self,
@@ -285,7 +299,7 @@ impl Network {
             if let (Some(from), Some(slot)) = (slot(&work.from), slot(to)) {
                 // A record is in one of the threads; what follows from addresses holds in all.
                 for steering in &mut all {
-                    for tuple in group {
+                    for tuple in group.iter().filter(|tuple| !tuple.is_of_addresses()) {
                         let flow = flow_tuple(steering, tuple);
                         steering.chains_mut().reassign(number, &flow, (from, slot));
                     }

@@ -6,6 +6,7 @@
 mod account;
 mod attach;
 mod capture_stream;
+mod controller_news;
 mod controllers;
 mod device;
 mod ended_flows;
@@ -28,6 +29,7 @@ mod traffic;
 pub(crate) use account::{NetworkAccount, add_to_service};
 pub(crate) use attach::Network;
 pub(crate) use capture_stream::CaptureStream;
+pub(crate) use controller_news::ControllerNews;
 pub(crate) use controllers::AgentFault;
 pub(crate) use device::{adopt, placeholder};
 pub(crate) use ended_flows::{EndedFlows, EndedNote, MAX_ENDED_FLOWS};

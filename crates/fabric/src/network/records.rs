@@ -1,11 +1,12 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
+use super::controller_news::ToldController;
 use super::handover_record::HandoverRecord;
 use super::numbers::Numbers;
 use super::pairs::{PairPipes, PairSlots};
 use model::{
-    AccountRow, AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner,
-    PipeName, PortName, ServiceName, SwitchName,
+    AccountRow, AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Faces, Limits, MacAddr,
+    Owner, PipeName, PortName, ServiceName, SwitchName,
 };
 use packet::steering::Steering;
 use protocol::agent::ControllerState;
@@ -13,7 +14,7 @@ use protocol::fabric::{PortNumberMark, PortStats, ServiceDefinition, SteeringDef
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
-use switch::{Captures, Driver, PortId, RingBooks};
+use switch::{Captures, Counters, Driver, PortId, RingBooks};
 
 /// A port of a box that is to be attached.
 #[derive(Clone, Debug)]
@@ -90,8 +91,10 @@ pub(super) struct ServiceRecord {
     pub(super) attached: AttachedInstances,
     /// Flows that are handed over.
     pub(super) handover: HandoverRecord,
-    /// The boxes that are no longer instances, and still there.
-    pub(super) leaving: BTreeMap<BoxName, ServiceName>,
+    /// The boxes that are no longer instances, and still there: of which service, and with which faces.
+    pub(super) leaving: BTreeMap<BoxName, (ServiceName, Faces)>,
+    /// What ports of instances counted that are removed, by service.
+    pub(super) removed_ports: BTreeMap<ServiceName, Counters>,
     /// What became of the packets of boxes that were instances and were removed: a row for each service.
     pub(super) removed: BTreeMap<ServiceName, AccountRow>,
 }
@@ -102,20 +105,21 @@ impl ServiceRecord {
         let now = &self.definition;
         for service in &before.services {
             let instances = service.instances.iter().map(|instance| instance.name.clone());
-            self.leaving.extend(instances.map(|name| (name, service.name.clone())));
+            self.leaving.extend(instances.map(|name| (name, (service.name.clone(), service.faces))));
         }
         let present: BTreeSet<&BoxName> = sorting::collect(now.services.iter().flat_map(boxes_of));
         let services: BTreeSet<&ServiceName> =
             sorting::collect(now.services.iter().map(|service| &service.name));
-        self.leaving.retain(|name, service| !present.contains(name) && services.contains(service));
+        self.leaving.retain(|name, (service, _)| !present.contains(name) && services.contains(service));
         self.removed.retain(|service, _| services.contains(service));
+        self.removed_ports.retain(|service, _| services.contains(service));
     }
 
     /// The service that a box is or was an instance of.
     pub(super) fn service_of(&self, name: &BoxName) -> Option<&ServiceName> {
         let mut services = self.definition.services.iter();
         let present = services.find(|service| boxes_of(service).any(|there| there == name));
-        present.map(|service| &service.name).or_else(|| self.leaving.get(name))
+        present.map(|service| &service.name).or_else(|| self.leaving.get(name).map(|(service, _)| service))
     }
 }
 
@@ -145,6 +149,8 @@ pub(super) struct AgentRecord {
     pub(super) ports: BTreeMap<u32, openflow::message::Port>,
     /// The connections to the controllers, and when this was known.
     pub(super) states: Option<(Vec<ControllerState>, Instant)>,
+    /// What was told about each controller.
+    pub(super) told: Vec<ToldController>,
 }
 
 /// A port of a switch.

@@ -16,8 +16,8 @@ use flow_table::Output;
 use model::{
     AddressRange, BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic,
     InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, MAX_STATIC_MAPPINGS, MappedEnd,
-    MappedProtocol, OpenFlowPort, RefusedTuples, RemovedInstances, ServiceName, StaticMapping, SwitchName,
-    TranslationStatus,
+    MappedProtocol, OpenFlowPort, OverruledAnswers, RefusedTuples, RemovedInstances, ServiceName,
+    StaticMapping, SwitchName, TranslationStatus,
 };
 use packet::protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -301,7 +301,10 @@ impl Network {
             Some((service.name.clone(), of_shards.sum()))
         };
         let no_instance = record.definition.services.iter().filter_map(without).collect();
-        Ok(SteeringReply { services, chains: chains.collect(), removed, no_instance })
+        let overruled =
+            |service: &ServiceDefinition| (service.name.clone(), overruled(record, &all, service));
+        let overruled = record.definition.services.iter().map(overruled).collect();
+        Ok(SteeringReply { services, chains: chains.collect(), removed, no_instance, overruled })
     }
 }
 
@@ -356,6 +359,22 @@ fn instances(
         })
     };
     service.instances.iter().filter_map(status).collect()
+}
+
+/// Answers of a service that were overruled, by what they named.
+fn overruled(
+    record: &ServiceRecord,
+    all: &[&Steering],
+    service: &ServiceDefinition,
+) -> Vec<OverruledAnswers> {
+    let mut sum = switch::OverruledAnswers::default();
+    if let Some(number) = record.services.get(&service.name) {
+        all.iter().for_each(|steering| sum += steering.chains().overruled(number));
+    }
+    let switch::OverruledAnswers { known, others } = sum;
+    let known = service.destinations.iter().cloned().map(Some).zip(known);
+    let answers = |(destination, answers)| OverruledAnswers { destination, answers };
+    known.chain([(None, others)]).map(answers).filter(|found| found.answers > 0).collect()
 }
 
 /// What the instances counted that a service no longer has.

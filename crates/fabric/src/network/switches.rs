@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use switch::driver::Pipe;
+use switch::driver::{LinkState, Pipe};
 use switch::{
     Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId, PortSettings,
     RateLimit, Reason, Shards, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError,
@@ -379,10 +379,16 @@ impl Network {
     }
 
     /// Replaces the drivers of a port whose device failed.
-    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, drivers: Vec<Box<dyn Driver>>) {
+    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, mut drivers: Vec<Box<dyn Driver>>) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
+            // Otherwise nobody saw it: a port that listens is reopened at once.
+            if let (Some(LinkState::Gone(why) | LinkState::Waiting(why)), Some(first)) =
+                (runner.link_state(entry.id), drivers.first_mut())
+            {
+                first.recall(why);
+            }
             runner.set_drivers(entry.id, captured(drivers, &entry.captures));
         }
     }
@@ -407,7 +413,11 @@ impl Network {
         {
             entry.captures.end();
             // With what the driver has missed.
-            let counters = reported(&runner.counters(entry.id).unwrap_or_default());
+            let counted = runner.counters(entry.id).unwrap_or_default();
+            if let Some(service) = record.service_at(port).cloned() {
+                *record.services.removed_ports.entry(service).or_default() += counted;
+            }
+            let counters = reported(&counted);
             let cost = runner.cost(entry.id).unwrap_or_default().time;
             record.removed.add(&PortStats { counters, cost, ..PortStats::default() });
             runner.remove_port(entry.id);

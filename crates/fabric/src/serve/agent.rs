@@ -123,8 +123,11 @@ fn answer(fabric: &Fabric, request: Request) -> Option<Reply> {
         Request::Status { switch, controllers } => {
             let controllers: Vec<ControllerState> =
                 controllers.into_iter().take(model::MAX_CONTROLLERS).map(bounded).collect();
-            ask(fabric, move |network| network.set_controller_states(switch, controllers))?
-                .map(|()| Reply::Done)
+            let news = ask(fabric, move |network| network.set_controller_states(switch, controllers))?;
+            news.map(|news| {
+                fabric.note_controllers(news);
+                Reply::Done
+            })
         }
     };
     Some(result.unwrap_or_else(|fault| match fault {

@@ -196,11 +196,7 @@ impl Flows {
             (Some(side), _) => side,
             (None, None) => return None,
             (None, Some(input)) => {
-                let protocol = if matches!(self.key_fields, KeyFields::Address | KeyFields::AddressPair) {
-                    0
-                } else {
-                    number
-                };
+                let protocol = if self.key_fields.has_only_addresses() { 0 } else { number };
                 match self.create(&mut set, (map, protocol), key, input, cx) {
                     Outcome::Flow(flow) => FlowDirection { flow, reply: false },
                     _ => return None,

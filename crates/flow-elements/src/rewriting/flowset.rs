@@ -242,6 +242,25 @@ impl FlowSet {
         Some(flow)
     }
 
+    /// Counts a flow as used now if a member has it already: with these keys, outputs and this input.
+    pub(crate) fn use_equal(
+        &mut self,
+        (member, map): (usize, usize),
+        keys: [Ip4Flow; 2],
+        mapping: &Mapping,
+        now: u64,
+    ) -> bool {
+        let Some(table) = self.table_mut(member, map) else { return false };
+        let Some(side) = table.pairs.find(keys[0]) else { return false };
+        let is_equal = table.pairs.get(side.flow).is_some_and(|pair| {
+            pair.keys == keys && (pair.flow.outputs, pair.flow.input) == (mapping.outputs, mapping.input)
+        });
+        if is_equal {
+            table.renew(side.flow, now);
+        }
+        is_equal
+    }
+
     /// Takes over a flow of another box for a member. Fails if one of its keys is known, or if there is no room: it evicts none.
     pub(crate) fn take_over(
         &mut self,

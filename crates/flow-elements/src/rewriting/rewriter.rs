@@ -399,10 +399,6 @@ impl<K: RewriterClass> Element for Rewriter<K> {
     }
 
     fn flow_states(&mut self) -> FlowKeeping<'_> {
-        match K::KEY_FIELDS {
-            // These mappings belong to hosts, of which any number of flows depend on one.
-            KeyFields::Address | KeyFields::AddressPair => FlowKeeping::Lost,
-            _ => FlowKeeping::HandedOver(&mut self.states),
-        }
+        FlowKeeping::HandedOver(&mut self.states)
     }
 }

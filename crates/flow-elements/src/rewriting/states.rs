@@ -143,7 +143,8 @@ fn decode(bytes: &[u8]) -> Result<MappingState, ImportError> {
     Ok(MappingState { from, to, mapping, left })
 }
 
-/// The tuple of a flow's packets with this key. A ping has its identifier at both ends.
+/// The tuple of a flow's packets with this key. A ping has its identifier at both ends. Where only addresses count, protocol and ports
+/// are zero, as in [`FlowTuple::of_addresses`].
 fn tuple(key_fields: KeyFields, protocol: u8, key: Ip4Flow) -> FlowTuple {
     let ports = match key_fields {
         KeyFields::Ping => [key.source_port; 2],
@@ -189,6 +190,10 @@ impl FlowStates for RewriterStates {
         (FORMAT, VERSION)
     }
 
+    fn is_shared(&self) -> bool {
+        self.0.key_fields.has_only_addresses()
+    }
+
     fn next(&self, position: u64) -> Option<(u64, FlowTuples)> {
         let set = self.0.set();
         let set = set.borrow();
@@ -232,24 +237,30 @@ impl FlowStates for RewriterStates {
         let MappingState { from, to, mut mapping, left } = decode(payload)?;
         let map = self.0.key_fields.map(mapping.protocol).ok_or(ImportError::Malformed)?;
         let has_output = |output: &u16| usize::from(*output) < self.0.outputs;
-        let is_ping = self.0.key_fields == KeyFields::Ping;
+        let key_fields = self.0.key_fields;
         if self.tuples(mapping.protocol, from, to) != tuples
             || !mapping.outputs.iter().all(has_output)
             || usize::from(mapping.input) >= self.0.inputs.borrow().len()
-            || is_ping && [from, to].iter().any(|key| *key != ping(*key, key.source_port, true))
+            || ![from, to].into_iter().all(|key| key_fields.has_form(key))
+            || key_fields.has_only_addresses() && mapping.protocol != 0
         {
             return Err(ImportError::Malformed);
         }
-        if is_ping {
+        if key_fields == KeyFields::Ping {
             mapping.transport = Delta::NONE.word(from.source_port, to.source_port).normalised();
         }
         if mapping.shifts.is_some() && mapping.protocol != protocol::TCP {
             return Err(ImportError::Malformed);
         }
-        mapping.deadline = clock(cx).saturating_add(left);
+        let now = clock(cx);
+        mapping.deadline = now.saturating_add(left);
         let set = self.0.set();
         let mut set = set.borrow_mut();
-        set.take_over((self.0.member.get(), map), from, to, mapping)
+        let place = (self.0.member.get(), map);
+        if key_fields.has_only_addresses() && set.use_equal(place, [from, to.reverse()], &mapping, now) {
+            return Ok(());
+        }
+        set.take_over(place, from, to, mapping)
     }
 }
 
@@ -290,6 +301,19 @@ mod tests {
             assert_eq!(encode(from, to, &mapping, 0)[42..], encode(from, to, &back.mapping, 0)[42..]);
             assert_eq!(back.mapping.transport, mapping.transport);
         }
+    }
+
+    #[test]
+    fn keys_of_other_fields_are_told_apart() {
+        let key = Ip4Flow { source: 1, ..Ip4Flow::default() };
+        let forms = |key| {
+            let all = [KeyFields::Both, KeyFields::Address, KeyFields::AddressPair, KeyFields::Ping];
+            all.map(|fields| fields.has_form(key))
+        };
+        assert_eq!(forms(key), [true, true, true, false]);
+        assert_eq!(forms(Ip4Flow { destination: 2, ..key }), [true, false, true, false]);
+        assert_eq!(forms(Ip4Flow { destination_port: 2, ..key }), [true, false, false, false]);
+        assert_eq!(forms(ping(key, 7, true)), [true, false, false, true]);
     }
 
     #[test]

@@ -49,6 +49,21 @@ pub(crate) struct Key {
 const TCP_CHECKSUM_END: usize = 18;
 
 impl KeyFields {
+    /// Whether only addresses identify a flow, so that packets of any protocol and ports belong to it.
+    pub(crate) fn has_only_addresses(self) -> bool {
+        matches!(self, KeyFields::Address | KeyFields::AddressPair)
+    }
+
+    /// Whether a packet can have this key, which a flow of another box has.
+    pub(crate) fn has_form(self, key: Ip4Flow) -> bool {
+        match self {
+            KeyFields::Both | KeyFields::Tcp | KeyFields::Udp => true,
+            KeyFields::Address => key == Ip4Flow { source: key.source, ..Ip4Flow::default() },
+            KeyFields::AddressPair => (key.source_port, key.destination_port) == (0, 0),
+            KeyFields::Ping => key == ping(key, key.source_port, true),
+        }
+    }
+
     /// The table for flows of a protocol; `None` if it is not supported.
     pub(crate) fn map(self, number: u8) -> Option<usize> {
         match (self, number) {

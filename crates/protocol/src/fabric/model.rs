@@ -3,9 +3,9 @@
 use ::model::{
     AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
     CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
-    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, OpenFlowPort, Owner, PacketAccount, PacketPlaces,
-    PortName, RecordedWrite, RemovedInstances, ServiceName, StaticMapping, SteeringStatus, SwitchName, Time,
-    Traffic,
+    InstanceStatus, Isolation, LinkState, LogLine, MacAddr, OpenFlowPort, OverruledAnswers, Owner,
+    PacketAccount, PacketPlaces, PortName, RecordedWrite, RemovedInstances, ServiceName, StaticMapping,
+    SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -314,6 +314,9 @@ pub struct SteeringReply {
     /// Packets for which services had no instance. Earlier versions do not tell it.
     #[serde(default)]
     pub no_instance: Vec<(ServiceName, u64)>,
+    /// Answers that were overruled, by what they named. Earlier versions do not tell it.
+    #[serde(default)]
+    pub overruled: Vec<(ServiceName, Vec<OverruledAnswers>)>,
 }
 
 /// A switch, for a daemon that adopts it.

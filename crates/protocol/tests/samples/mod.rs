@@ -4,9 +4,9 @@ use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
     CoreCount, CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File,
     FlowOutput, FlowStatus, HandoverPhase, HandoverStatus, HopStatus, HopTraffic, ImageDigest,
-    InstanceStatus, Isolation, Limits, LogLine, MacAddr, OpenFlowPort, PortDriver, PortName, PortRequest,
-    RefusedTuples, RemovedInstances, Sandbox, Severity, SteeringStatus, SwitchName, Time, TranslationStatus,
-    Value,
+    InstanceStatus, Isolation, Limits, LogLine, MacAddr, OpenFlowPort, OverruledAnswers, PortDriver,
+    PortName, PortRequest, RefusedTuples, RemovedInstances, Sandbox, Severity, SteeringStatus, SwitchName,
+    Time, TranslationStatus, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -300,6 +300,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
                 RemovedInstances { packets: 8, lost: 3, overruled: 2, taken_over: 1 },
             )],
             no_instance: vec![("ids".parse().expect("a name"), 5)],
+            overruled: vec![(
+                "ids".parse().expect("a name"),
+                vec![OverruledAnswers { destination: Some("chain:web".parse().expect("a destination")), answers: 2 }],
+            )],
         };
         Addresses { switch: switch() } => vec![AddressEntry {
             mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)

@@ -247,6 +247,10 @@ pub trait Driver: Send {
         None
     }
 
+    /// Says what the driver before this one said of its connection, which has ended. Its own [`link_state`](Self::link_state) says
+    /// that, too, until it has had a connection of its own.
+    fn recall(&mut self, _why: String) {}
+
     /// Says which thread of the switch uses the driver, and how frames are spread over the threads. A driver whose queues get the
     /// frames of their threads saves passing them on.
     fn set_thread(&mut self, _spread: Spread, _thread: usize) {}
@@ -357,6 +361,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn link_state(&self) -> Option<LinkState> {
         (**self).link_state()
+    }
+
+    fn recall(&mut self, why: String) {
+        (**self).recall(why);
     }
 
     fn set_thread(&mut self, spread: Spread, thread: usize) {

@@ -171,29 +171,24 @@ fn ports(switches: &[SwitchDetail]) -> impl Iterator<Item = Entry<'_>> {
 }
 
 fn row(Entry { switch, port }: Entry) -> Vec<String> {
-    let device = |kind: &str, device: &Option<api::Device>| match device {
-        Some(device) => format!("{kind} {device}"),
-        None => kind.to_string(),
-    };
+    let name = port.driver.name();
     let driver = match &port.driver {
-        PortDriver::Tap { device: name, .. } => device("tap", name),
-        PortDriver::AfPacket { device: name } => device("af_packet", name),
-        PortDriver::AfXdp { device: name, .. } => device("af_xdp", name),
+        PortDriver::Tap { device: Some(device), .. }
+        | PortDriver::AfPacket { device: Some(device) }
+        | PortDriver::AfXdp { device: Some(device), .. } => format!("{name} {device}"),
+        PortDriver::Tap { .. } | PortDriver::AfPacket { .. } | PortDriver::AfXdp { .. } => name.into(),
         PortDriver::Pcap { read, write, .. } => {
             let files: Vec<&str> = [read, write].into_iter().flatten().map(String::as_str).collect();
-            format!("pcap {}", files.join(" "))
+            format!("{name} {}", files.join(" "))
         }
-        PortDriver::Memif { path, role, id, .. } => format!("memif {role} {path} {id}"),
-        PortDriver::Vxlan { .. } | PortDriver::Geneve { .. } => {
-            let tunnel = port.driver.tunnel();
-            tunnel.map_or_else(String::new, |tunnel| {
-                format!("{} {} vni {}", tunnel.kind, tunnel.remote, u32::from(tunnel.vni))
-            })
+        PortDriver::Memif { path, role, id, .. } => format!("{name} {role} {path} {id}"),
+        PortDriver::Vxlan { remote, vni, .. } | PortDriver::Geneve { remote, vni, .. } => {
+            format!("{name} {remote} vni {}", u32::from(*vni))
         }
-        PortDriver::VhostUser { path, .. } => format!("vhost_user {path}"),
-        PortDriver::Null {} => "null".into(),
-        PortDriver::Pipe { switch, port } => format!("pipe {switch}/{port}"),
-        PortDriver::Box { name, port } => format!("box {name}:{port}"),
+        PortDriver::VhostUser { path, .. } => format!("{name} {path}"),
+        PortDriver::Null {} => name.into(),
+        PortDriver::Pipe { switch, port } => format!("{name} {switch}/{port}"),
+        PortDriver::Box { name: other, port } => format!("{name} {other}:{port}"),
     };
     let state = match (&port.fault, port.link, &port.awaits) {
         // A client that can't connect yet has a fault too.

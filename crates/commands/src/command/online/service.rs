@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use api::{
     AddressRange, BoxName, CreateService, DEFAULT_SLICES, Destination, Faces, HandoverPhase, HandoverStatus,
-    InstanceStatus, MAX_REPLICAS, PortRequest, RefusedTuples, RemoveQuery, RemovedInstances, ReplicaRange,
-    ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping, SwitchName, Translation,
-    TranslationStatus, operation,
+    InstanceStatus, MAX_REPLICAS, OverruledAnswers, PortRequest, RefusedTuples, RemoveQuery,
+    RemovedInstances, ReplicaRange, ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping,
+    SwitchName, Translation, TranslationStatus, operation,
 };
 use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -481,7 +481,7 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         None => "the service has no instances",
     };
     online::print(&Table { columns: INSTANCES, rows }, none);
-    let mut text = String::new();
+    let mut text = overruled_text(status);
     for instance in status.instances.iter().filter(|instance| !instance.counters.is_empty()) {
         let counters = instance.counters.iter().map(|(name, value)| format!("{name} {}", grouped(*value)));
         text += &format!("\n{}: {}\n", instance.name, counters.collect::<Vec<_>>().join(", "));
@@ -523,6 +523,13 @@ fn handed_over(status: &ServiceStatus) -> String {
     }
     let sum = |figure: fn(&HandoverStatus) -> u64| grouped(all.iter().copied().map(figure).sum::<u64>());
     let mut text = format!(": the state of {} flows was handed over", sum(|handover| handover.handed_over));
+    let has_none = |handover: &&HandoverStatus| {
+        handover.phase == HandoverPhase::Done
+            && (handover.handed_over, handover.kept, handover.lost) == (0, 0, 0)
+    };
+    if all.iter().all(has_none) {
+        text = ": no flow had state to hand over".into();
+    }
     if all.iter().any(|handover| handover.phase == HandoverPhase::Failed) {
         let flows: u64 =
             status.instances.iter().filter(|there| there.handover.is_some()).map(|there| there.flows).sum();
@@ -591,6 +598,22 @@ fn other_rows(status: &ServiceStatus) -> impl Iterator<Item = Vec<String>> {
     })
 }
 
+/// What overruled answers named, and what to do about it.
+fn overruled_text(status: &ServiceStatus) -> String {
+    let mut text = String::new();
+    for OverruledAnswers { destination, answers } in &status.overruled {
+        let cause = match destination {
+            Some(destination @ Destination::Chain(_)) => {
+                format!("{destination}, which did not exist: create it, or change the function")
+            }
+            Some(destination) => format!("{destination} as something else: change the function"),
+            None => "a destination that the service has no right to: add it to --may-send-to, or change the function".into(),
+        };
+        text += &format!("\noverruled: {} answers named {cause}\n", grouped(*answers));
+    }
+    text
+}
+
 fn row(status: &ServiceStatus) -> Vec<String> {
     let number = |is_counted: fn(&InstanceStatus) -> bool| {
         status.instances.iter().filter(|instance| is_counted(instance)).count().to_string()
@@ -613,6 +636,21 @@ fn row(status: &ServiceStatus) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overruled_answers_have_a_remedy() {
+        let status: ServiceStatus = serde_json::from_value(serde_json::json!({
+            "name": "fw", "switch": "lan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0", "replicas": 1, "instances": [],
+            "overruled": [{ "destination": "chain:scrubbed", "answers": 1200 }, { "answers": 3 }]
+        }))
+        .expect("a service");
+        assert_eq!(
+            overruled_text(&status),
+            "\noverruled: 1,200 answers named chain:scrubbed, which did not exist: create it, or change the function\n\
+             \noverruled: 3 answers named a destination that the service has no right to: add it to --may-send-to, or change the \
+             function\n"
+        );
+    }
 
     #[test]
     fn the_columns_add_up_to_all_packets_of_a_service() {

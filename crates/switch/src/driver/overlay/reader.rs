@@ -247,6 +247,58 @@ mod tests {
         assert_eq!(reader4.read(&mut wrong, 0, 1450), Err(Reason::BAD_CHECKSUM));
     }
 
+    /// Packets that Open vSwitch 3.1 sent: a ping in GENEVE, without a UDP checksum, with one, with an option, with a critical
+    /// one, and over IPv6.
+    #[test]
+    fn packets_of_open_vswitch_are_read() {
+        /// The headers, the frame, the addresses, and where the frame begins.
+        type Recorded = (&'static str, &'static str, [&'static str; 2], Result<usize, Reason>);
+        const OPEN_VSWITCH: [Recorded; 5] = [
+            (
+                "45000056000040004011b693c0000202c0000201be3617c1004200000000655800002a00",
+                "268ab0279aa072bab2e4a2420800450000240d7e0000400159470a0900020a0900010000b6783d7500020001020304050607",
+                ENDS4,
+                Ok(36),
+            ),
+            (
+                "45000056000040004011b693c0000202c0000201be3617c10042d4e10000655800002a00",
+                "268ab0279aa072bab2e4a2420800450000240d8b00004001593a0a0900020a0900010000b63c3db200010001020304050607",
+                ENDS4,
+                Ok(36),
+            ),
+            (
+                "4500005e000040004011b68bc0000202c0000201be3617c1004abe9a0200655800002a000102010100001234",
+                "268ab0279aa072bab2e4a2420800450000240e200000400158a50a0900020a0900010000b6053de900010001020304050607",
+                ENDS4,
+                Ok(44),
+            ),
+            (
+                "4500005e000040004011b68bc0000202c0000201be3617c1004a3e5a0240655800002a000102810100001234",
+                "268ab0279aa072bab2e4a2420800450000240fa10000400157240a0900020a0900010000b59b3e5300010001020304050607",
+                ENDS4,
+                Err(Reason::CRITICAL_OPTION),
+            ),
+            (
+                "be3617c10042fd700000655800002a00",
+                "268ab0279aa072bab2e4a24208004500002410850000400156400a0900020a0900010000b5313ebd00010001020304050607",
+                ENDS6,
+                Ok(16),
+            ),
+        ];
+        let bytes = |text: &str| -> Vec<u8> {
+            let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+            (0..text.len()).step_by(2).map(digit).collect()
+        };
+        for (headers, frame, ends, start) in OPEN_VSWITCH {
+            let (mut reader, mut packet) =
+                (reader(ends, Encapsulation::Geneve), bytes(&[headers, frame].concat()));
+            let length = packet.len();
+            let expected = start.map(|start| Read::Frame(start..length));
+            assert_eq!(reader.read(&mut packet, 0, 1450), expected, "{headers}");
+            assert!(packet.ends_with(&bytes(frame)));
+        }
+    }
+
     #[test]
     fn checksums_that_a_local_sender_left_open_are_accepted() {
         let mut reader = reader(ENDS6, Encapsulation::Vxlan);

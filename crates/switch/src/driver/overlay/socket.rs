@@ -129,18 +129,26 @@ impl OverlayTunnel {
         Ok(socket)
     }
 
-    /// The filter: UDP port and VNI, which is at the same place in both formats. The program sees the IPv4 header first, or
-    /// the UDP header if the tunnel uses IPv6.
-    fn filter(&self) -> [(u16, u8, u8, u32); 8] {
+    /// The filter: UDP port and VNI, which is at the same place in both formats. A datagram that is too short for a VNI passes, so
+    /// that it is counted: nobody else reads it. The program sees the IPv4 header first, or the UDP header if the tunnel uses
+    /// IPv6.
+    fn filter(&self) -> [(u16, u8, u8, u32); 13] {
         let start = match self.ends.remote {
             // The length of the IPv4 header.
             IpAddr::V4(_) => (LOAD_HEADER_LENGTH, 0, 0, 0),
             IpAddr::V6(_) => (LOAD_INDEX, 0, 0, 0),
         };
+        let with_vni = (UDP + HEADER) as u32;
         [
             start,
             (LOAD_HALF_AT_INDEX, 0, 0, 2),
-            (JUMP_IF_EQUAL, 0, 4, self.udp_port.into()),
+            (JUMP_IF_EQUAL, 0, 9, self.udp_port.into()),
+            (LOAD_LENGTH, 0, 0, 0),
+            (SUBTRACT_INDEX, 0, 0, 0),
+            (JUMP_IF_AT_LEAST, 0, 5, with_vni),
+            // The length of the datagram may be smaller than that of the packet.
+            (LOAD_HALF_AT_INDEX, 0, 0, 4),
+            (JUMP_IF_AT_LEAST, 0, 3, with_vni),
             (LOAD_WORD_AT_INDEX, 0, 0, UDP as u32 + 4),
             (SHIFT_RIGHT, 0, 0, 8),
             (JUMP_IF_EQUAL, 0, 1, self.vni),
@@ -150,13 +158,17 @@ impl OverlayTunnel {
     }
 }
 
-/// Instructions of classic BPF (`linux/filter.h`): `BPF_LDX|BPF_MSH|BPF_B`, `BPF_LDX|BPF_IMM`, `BPF_LD|BPF_IND|BPF_H`,
-/// `BPF_LD|BPF_IND|BPF_W`, `BPF_JMP|BPF_JEQ|BPF_K`, `BPF_ALU|BPF_RSH|BPF_K`, `BPF_RET|BPF_K`.
+/// Instructions of classic BPF (`linux/filter.h`): `BPF_LDX|BPF_MSH|BPF_B`, `BPF_LDX|BPF_IMM`, `BPF_LD|BPF_LEN|BPF_W`,
+/// `BPF_LD|BPF_IND|BPF_H`, `BPF_LD|BPF_IND|BPF_W`, `BPF_JMP|BPF_JEQ|BPF_K`, `BPF_JMP|BPF_JGE|BPF_K`, `BPF_ALU|BPF_SUB|BPF_X`,
+/// `BPF_ALU|BPF_RSH|BPF_K`, `BPF_RET|BPF_K`.
 const LOAD_HEADER_LENGTH: u16 = 0xb1;
 const LOAD_INDEX: u16 = 0x01;
+const LOAD_LENGTH: u16 = 0x80;
 const LOAD_HALF_AT_INDEX: u16 = 0x48;
 const LOAD_WORD_AT_INDEX: u16 = 0x40;
 const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const SUBTRACT_INDEX: u16 = 0x1c;
 const SHIFT_RIGHT: u16 = 0x74;
 const RETURN: u16 = 0x06;
 

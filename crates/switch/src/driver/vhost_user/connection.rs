@@ -75,6 +75,8 @@ pub(super) struct Connection {
     bells: Arc<Bells>,
     /// The channel for requests. It is kept open, and not used.
     channel: Option<OwnedFd>,
+    /// A queue whose ring has no place in the memory.
+    misplaced: Option<usize>,
 }
 
 impl Connection {
@@ -93,8 +95,15 @@ impl Connection {
             queues: (0..pairs.queues()).map(|_| Queue::default()).collect(),
             bells: Arc::new(Bells::new(ringers, pairs.queues())),
             channel: None,
+            misplaced: None,
             pairs,
         })
+    }
+
+    /// What a ring waits for that has no place in the memory.
+    pub(super) fn misplaced(&self) -> Option<String> {
+        let queue = self.misplaced?;
+        Some(format!("queue {queue} of the front end is outside the memory that it shares, or not aligned"))
     }
 
     fn check_memory(&self) -> Result<(), VhostUserError> {
@@ -250,13 +259,16 @@ impl Connection {
             has_tables: self.features & INDIRECT != 0,
             offloads: OffloadFeatures::new(self.features),
         };
+        self.misplaced = None;
         for (number, queue) in self.queues.iter().enumerate().filter(|(_, queue)| queue.is_started) {
             if let (Some(place), 1..) = (&queue.place, queue.size)
                 && !self.pairs.has_ring(number)
-                // A ring that has no place in this memory waits for other memory, or for another place.
-                && let Ok(ring) = Ring::new(&self.memory, place, queue.size, features)
             {
-                self.pairs.set_ring(number, Some(ring));
+                match Ring::new(&self.memory, place, queue.size, features) {
+                    Ok(ring) => drop(self.pairs.set_ring(number, Some(ring))),
+                    // It waits for other memory, or for another place.
+                    Err(_) => self.misplaced = self.misplaced.or(Some(number)),
+                }
             }
         }
     }
@@ -270,6 +282,7 @@ impl Connection {
     fn stop(&mut self, number: usize) {
         self.forget_kick(number);
         self.pairs.set_ring(number, None);
+        self.misplaced.take_if(|queue| *queue == number);
         if let Some(queue) = self.queues.get_mut(number) {
             queue.is_started = false;
         }

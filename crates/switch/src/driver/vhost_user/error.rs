@@ -31,6 +31,8 @@ pub enum VhostUserError {
     },
     /// The file of a memory region may keep an access waiting: it is neither a memory file nor in tmpfs or hugetlbfs.
     NotMemory,
+    /// The file of a memory region was opened for reading only.
+    ReadOnly,
     /// The peer truncated its memory.
     MemoryLost,
     /// A ring is not inside the peer's memory, or is not aligned.
@@ -76,6 +78,7 @@ impl fmt::Display for VhostUserError {
                 "the peer's memory is neither a memory file nor in tmpfs or hugetlbfs: \
                  share it as memory-backend-memfd, or from a folder in tmpfs",
             ),
+            Self::ReadOnly => f.write_str("the peer's memory can't be written to: share it for writing, too"),
             Self::MemoryLost => f.write_str("the peer truncated its memory"),
             Self::RingAddress => f.write_str("a ring is outside the peer's memory"),
             Self::RingIndex => f.write_str("the index of a ring is invalid"),

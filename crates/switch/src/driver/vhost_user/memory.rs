@@ -173,7 +173,12 @@ impl Region {
         let start = place.offset - place.offset % page;
         let skipped = (place.offset - start) as usize;
         let length = usize::try_from((end - start).next_multiple_of(page)).unwrap_or(usize::MAX);
-        let mapping = Arc::new(PeerMapping::map(file.as_fd(), start, length)?);
+        let mapping =
+            PeerMapping::map(file.as_fd(), start, length).map_err(|error| match error.raw_os_error() {
+                Some(libc::EACCES) => VhostUserError::ReadOnly,
+                _ => error.into(),
+            });
+        let mapping = Arc::new(mapping?);
         let memory = mapping.mapped().part(skipped, place.size as usize).ok_or(VhostUserError::Region)?;
         Ok(Self { place, memory, mapping })
     }

@@ -33,6 +33,8 @@ pub struct VhostUser {
     looks: u32,
     /// Why the last connection ended.
     ended: Option<VhostUserError>,
+    /// What the driver before this one said.
+    before: Option<String>,
     /// The port needs another descriptor.
     is_gone: bool,
 }
@@ -113,6 +115,7 @@ impl VhostUser {
             ringers: Ringers::default(),
             looks: 0,
             ended: None,
+            before: None,
             is_gone: false,
         }
     }
@@ -259,6 +262,10 @@ impl Driver for VhostUser {
         self.offloads.waiting() as u64
     }
 
+    fn recall(&mut self, why: String) {
+        self.before = Some(why);
+    }
+
     /// The queue pairs that the peer uses.
     fn queues(&self) -> u32 {
         self.pairs.count(self.part) as u32
@@ -270,11 +277,15 @@ impl Driver for VhostUser {
         }
         let why = || {
             let text = "no front end is connected";
-            self.ended.as_ref().map_or_else(|| text.to_string(), |error| format!("{text}: {error}"))
+            match (&self.ended, &self.before) {
+                (Some(error), _) => format!("{text}: {error}"),
+                (None, Some(before)) => before.clone(),
+                (None, None) => text.to_string(),
+            }
         };
         Some(match &self.connection {
             Some(_) if self.pairs.is_up() => LinkState::Up,
-            Some(_) => LinkState::Connected,
+            Some(connection) => connection.misplaced().map_or(LinkState::Connected, LinkState::Waiting),
             None if self.listener.is_some() && !self.is_gone => LinkState::Waiting(why()),
             None => LinkState::Gone(why()),
         })

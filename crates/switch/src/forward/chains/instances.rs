@@ -15,10 +15,36 @@ pub(super) struct Service {
     choices: Vec<u8>,
     /// Set if it translates addresses.
     pub(super) translator: Option<Translator>,
+    /// Answers of instances that were overruled, also of those that it no longer has.
+    pub(super) overruled: OverruledAnswers,
     /// What the instances counted that it no longer has.
     pub(super) removed: RemovedInstances,
     /// Packets for which no instance was up.
     pub(super) no_instance: u64,
+}
+
+/// Answers that were overruled, by what they named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverruledAnswers {
+    /// Each destination of the service, in their order.
+    pub known: Vec<u64>,
+    /// Something that is no destination of it.
+    pub others: u64,
+}
+
+impl OverruledAnswers {
+    /// Follows a change of the destinations.
+    fn follow(&mut self, before: &[DestinationPlan], after: &[DestinationPlan]) {
+        let old = std::mem::take(&mut self.known);
+        self.known = vec![0; after.len()];
+        for (destination, count) in before.iter().zip(old) {
+            let there = after.iter().position(|other| other == destination);
+            match there.and_then(|at| self.known.get_mut(at)) {
+                Some(sum) => *sum += count,
+                None => self.others += count,
+            }
+        }
+    }
 }
 
 /// What the instances of a service counted that it no longer has.
@@ -113,6 +139,7 @@ impl Service {
         }
         let gone = std::mem::replace(&mut self.slots, slots);
         gone.iter().flatten().for_each(|instance| self.removed.add(instance));
+        self.overruled.follow(&self.destinations, &plan.destinations);
         self.destinations.clone_from(&plan.destinations);
         let moved = self.translator.take().map(|old| old.moved).unwrap_or_default();
         self.translator = Translator::new(plan, moved);
@@ -159,6 +186,16 @@ impl Service {
     #[inline(always)]
     pub(super) fn is_up(&self, slot: u8) -> bool {
         self.get(slot).is_some_and(|instance| instance.is_up)
+    }
+
+    /// Counts an answer of an instance that is overruled.
+    #[cold]
+    pub(super) fn overrule(&mut self, slot: u8, destination: u16) {
+        if let Some(instance) = self.get_mut(slot) {
+            instance.overruled += 1;
+            let OverruledAnswers { known, others } = &mut self.overruled;
+            *known.get_mut(usize::from(destination)).unwrap_or(others) += 1;
+        }
     }
 
     /// The instances, by slot.
@@ -247,6 +284,25 @@ mod tests {
         assert_eq!(service.removed, RemovedInstances { packets: 550, overruled: 220, lost: 110 });
         let left: Vec<u64> = service.instances().map(|(_, instance)| instance.packets).collect();
         assert_eq!(left, [5, 0]);
+    }
+
+    #[test]
+    fn overruled_answers_follow_their_destinations() {
+        let mut service = Service::default();
+        let destinations = |all: &[u16]| ServicePlan {
+            destinations: all.iter().map(|number| DestinationPlan::Chain(*number)).collect(),
+            ..plan(0..1, &[])
+        };
+        service.redefine(&destinations(&[7, 8]), |_| true);
+        for (destination, count) in [(0, 1), (1, 10), (2, 100), (u16::MAX, 1000)] {
+            (0..count).for_each(|_| service.overrule(0, destination));
+        }
+        // Of an instance that it does not have.
+        service.overrule(1, 0);
+        assert_eq!(service.overruled, OverruledAnswers { known: vec![1, 10], others: 1100 });
+        service.redefine(&destinations(&[9, 7]), |_| true);
+        assert_eq!(service.overruled, OverruledAnswers { known: vec![0, 1], others: 1110 });
+        assert_eq!(service.get(0).map(|instance| instance.overruled), Some(1111));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod way;
 pub use counters::{ChainBooks, HopCounters};
 pub(crate) use entry_way::{EntryWay, KnownFlow};
 pub(crate) use identity::Identity;
-pub use instances::{RefusedTuples, RemovedInstances};
+pub use instances::{OverruledAnswers, RefusedTuples, RemovedInstances};
 pub use plan::{
     ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan,
     ServicePlan, TranslationPlan,

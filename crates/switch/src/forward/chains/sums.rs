@@ -1,7 +1,7 @@
 //! What the shards of a switch count, in one sum.
 
 use super::counters::HopCounters;
-use super::instances::RemovedInstances;
+use super::instances::{OverruledAnswers, RemovedInstances};
 use super::table::{ChainCounters, InstanceStatus};
 use std::ops::AddAssign;
 
@@ -19,6 +19,15 @@ impl AddAssign for ChainCounters {
                 (one, other) => one.or(other),
             };
         }
+    }
+}
+
+impl AddAssign for OverruledAnswers {
+    /// Adds what another shard of the switch counted, of the same destinations.
+    fn add_assign(&mut self, other: Self) {
+        self.known.resize(self.known.len().max(other.known.len()), 0);
+        self.known.iter_mut().zip(other.known).for_each(|(sum, count)| *sum += count);
+        self.others += other.others;
     }
 }
 

@@ -7,7 +7,7 @@ use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, Redirect, UNASSIGNED};
 use super::freeze::Freeze;
 use super::identity::{Diversion, Identity, Translated};
-use super::instances::{RefusedTuples, RemovedInstances, Service};
+use super::instances::{OverruledAnswers, RefusedTuples, RemovedInstances, Service};
 use super::numbered::Numbered;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::translator::{EndPlace, end_hash};
@@ -369,8 +369,8 @@ impl Chains {
                         })
                     }
                     _ => {
-                        if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
-                            instance.overruled += 1;
+                        if let Some(service) = service {
+                            service.overrule(role.slot, destination);
                         }
                         return self.next(role, (identity, translated), length, now);
                     }
@@ -748,6 +748,11 @@ impl Chains {
     /// Packets for which a service had no instance.
     pub fn without_instance(&self, service: u16) -> u64 {
         self.services.get(service).map_or(0, |service| service.no_instance)
+    }
+
+    /// Answers of the instances of a service that were overruled.
+    pub fn overruled(&self, service: u16) -> OverruledAnswers {
+        self.services.get(service).map(|service| service.overruled.clone()).unwrap_or_default()
     }
 
     /// What the instances of a service counted that it no longer has.
