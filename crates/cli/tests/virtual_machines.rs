@@ -184,6 +184,25 @@ fn a_port_of_a_virtual_machine_waits_for_it() {
         let stream = accept();
         vm = vm.reconnected(stream);
     }
+    // A machine with a ring outside its memory is connected, and one that breaks the rules loses the port, which says why until
+    // another one connects.
+    let queue = TRANSMIT as u64;
+    two.send(&(9, vec![queue, u64::MAX - 15, u64::MAX - 15, u64::MAX - 15, 0], vec![]));
+    let why = "queue 1 of the front end is outside the memory that it shares, or not aligned";
+    until("the reason", || port(&planes, "two")["awaits"] == why);
+    assert_eq!(port(&planes, "two")["link"], "connected");
+    drop(two);
+    let mut two = connect(&planes, "two");
+    two.publish(TRANSMIT, SIZE + 1);
+    rustix::io::write(&two.kicks[TRANSMIT], &1u64.to_ne_bytes()).expect("a kick");
+    let why = "no front end is connected: the index of a ring is invalid";
+    until("the reason", || {
+        let found = port(&planes, "two");
+        found["awaits"] == why && found["link"] == "waiting" && found["fault"] == serde_json::Value::Null
+    });
+    let _two = connect(&planes, "two");
+    until("another machine", || port(&planes, "two")["link"] == "up");
+    assert_eq!(port(&planes, "two")["awaits"], serde_json::Value::Null);
     planes.check(&["daemon", "stop", "--all"], 0, &[]);
     assert!(daemon.wait().expect("an end").success());
 }

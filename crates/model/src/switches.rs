@@ -388,8 +388,7 @@ impl fmt::Display for SocketRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// No peer is connected, its rings are outside its memory, the device is down or has no carrier, or the last packets could not
-    /// be sent to the other host.
+    /// No peer is connected, the device is down or has no carrier, or the last packets could not be sent to the other host.
     Waiting,
     /// A peer is connected. No packets pass yet.
     Connected,

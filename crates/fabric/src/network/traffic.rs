@@ -50,11 +50,15 @@ pub(super) fn with_link(stats: PortStats, state: Option<driver::LinkState>) -> P
     let link = match &state {
         None => return stats,
         Some(driver::LinkState::Waiting(_) | driver::LinkState::Gone(_)) => LinkState::Waiting,
-        Some(driver::LinkState::Connected) => LinkState::Connected,
+        Some(driver::LinkState::Connected | driver::LinkState::Blocked(_)) => LinkState::Connected,
         Some(driver::LinkState::Up | driver::LinkState::Limited(_)) => LinkState::Up,
     };
     let (awaits, fault) = match state {
-        Some(driver::LinkState::Waiting(why) | driver::LinkState::Limited(why)) => (Some(why), None),
+        Some(
+            driver::LinkState::Waiting(why)
+            | driver::LinkState::Blocked(why)
+            | driver::LinkState::Limited(why),
+        ) => (Some(why), None),
         Some(driver::LinkState::Gone(why)) => (None, Some(why)),
         _ => (None, None),
     };

@@ -30,6 +30,8 @@ pub enum LinkState {
     Waiting(String),
     /// A peer is connected. No frames pass yet.
     Connected,
+    /// A peer is connected. No frames pass, and why.
+    Blocked(String),
     /// Frames pass.
     Up,
     /// Frames pass, but not as expected: why this driver is used instead of another one, or which frames do not pass.

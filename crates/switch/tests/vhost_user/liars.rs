@@ -21,10 +21,10 @@ const FLOOD: usize = 4000;
 enum State {
     Up,
     /// The ring of this queue waits for a place.
-    Waiting(usize),
+    Blocked(usize),
     Gone(&'static str),
 }
-use State::{Gone, Up, Waiting};
+use State::{Blocked, Gone, Up};
 
 /// A lie, the frames that pass the port after it, and those that are lost there.
 type Lie = (&'static str, fn(&mut FrontEnd), u64, Option<(Reason, u64)>, State);
@@ -59,15 +59,15 @@ const LIES: &[Lie] = &[
         |end| place(end, places(TRANSMIT).map(|part| USER + MEMORY + part)),
         0,
         None,
-        Waiting(TRANSMIT),
+        Blocked(TRANSMIT),
     ),
-    ("a ring at the last addresses", |end| place(end, [u64::MAX - 15; 3]), 0, None, Waiting(TRANSMIT)),
+    ("a ring at the last addresses", |end| place(end, [u64::MAX - 15; 3]), 0, None, Blocked(TRANSMIT)),
     (
         "a ring that is not aligned",
         |end| place(end, places(TRANSMIT).map(|part| USER + part + 1)),
         0,
         None,
-        Waiting(TRANSMIT),
+        Blocked(TRANSMIT),
     ),
     (
         "regions that overlap",
@@ -104,7 +104,7 @@ const LIES: &[Lie] = &[
         |end| share(end, &[[GUEST + 1, MEMORY - 8191, USER + 5, 3]], 1),
         0,
         None,
-        Waiting(RECEIVE),
+        Blocked(RECEIVE),
     ),
     (
         "a region without a file",
@@ -303,7 +303,7 @@ fn a_lie_costs_its_own_port_at_most() {
         assert_eq!(runner.counters(sink), Some(sent), "{name}");
         let expected = match state {
             Up => LinkState::Up,
-            Waiting(queue) => LinkState::Waiting(format!(
+            Blocked(queue) => LinkState::Blocked(format!(
                 "queue {queue} of the front end is outside the memory that it shares, or not aligned"
             )),
             Gone(why) => LinkState::Gone(format!("{NO_PEER}: {why}")),

@@ -588,7 +588,7 @@ fn memory_can_be_exchanged_under_traffic() {
             assert!(serve(&mut port));
             assert_eq!(front_end.answer(), Some((5, 0)));
             let why = "queue 0 of the front end is outside the memory that it shares, or not aligned";
-            assert_eq!(port.link_state(), Some(LinkState::Waiting(why.into())));
+            assert_eq!(port.link_state(), Some(LinkState::Blocked(why.into())));
             assert_eq!(receive(&mut port).0.len(), 0);
             front_end.send_flags(5, 9, &[1, GUEST, MEMORY, USER, 0], &[memory]);
         }

@@ -285,7 +285,7 @@ impl Driver for VhostUser {
         };
         Some(match &self.connection {
             Some(_) if self.pairs.is_up() => LinkState::Up,
-            Some(connection) => connection.misplaced().map_or(LinkState::Connected, LinkState::Waiting),
+            Some(connection) => connection.misplaced().map_or(LinkState::Connected, LinkState::Blocked),
             None if self.listener.is_some() && !self.is_gone => LinkState::Waiting(why()),
             None => LinkState::Gone(why()),
         })
