@@ -192,7 +192,7 @@ fn a_port_of_a_virtual_machine_waits_for_it() {
     until("the reason", || port(&planes, "two")["awaits"] == why);
     assert_eq!(port(&planes, "two")["link"], "connected");
     drop(two);
-    let mut two = connect(&planes, "two");
+    let two = connect(&planes, "two");
     two.publish(TRANSMIT, SIZE + 1);
     rustix::io::write(&two.kicks[TRANSMIT], &1u64.to_ne_bytes()).expect("a kick");
     let why = "no front end is connected: the index of a ring is invalid";
