@@ -101,7 +101,9 @@ fn memory_is_measured() {
         let memory = bench::memory(bed, 50).unwrap();
         let tables: Vec<_> = memory.tables.iter().map(|table| (table.entries, table.count)).collect();
         match bed.box_program() {
-            BoxProgram::Click => assert_eq!(tables, [("routes", 50), ("rules", 50), ("patterns", 20)]),
+            BoxProgram::Click => {
+                assert_eq!(tables, [("routes", 50), ("rules", 50), ("compact rules", 50), ("patterns", 20)])
+            }
             BoxProgram::Probe => assert_eq!(tables, []),
         }
         for table in &memory.tables {
