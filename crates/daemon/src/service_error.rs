@@ -54,7 +54,7 @@ pub enum ServiceError {
     OtherSwitch(ServiceName, SwitchName),
     /// Packets of a port take another chain already.
     PortInUse(PortName, ChainName),
-    /// The definition of an instance has a name of its own.
+    /// The definition of an instance has another name than the service.
     InstanceName(ServiceName, BoxName),
     /// The chains of two translators with addresses in common would end at one port.
     SharedAddresses {

@@ -128,7 +128,7 @@ pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
     definition
 }
 
-/// Returns an error if the definition of an instance has a name of its own, which instances never get.
+/// Returns an error if the definition of an instance has another name than its service.
 pub(crate) fn check_instance_name(request: &CreateService) -> Result<(), ServiceError> {
     match (&request.name, &request.instance.name) {
         (service, name) if service.as_str() != name.as_str() => {

@@ -1,7 +1,7 @@
 //! Translators that translate to the same addresses.
 //!
 //! A packet from outside is for the translator that has its destination. If the chains of two end at one port, it could be for either.
-//! With two ports, each of an uplink of its own, it is clear.
+//! With a port for each uplink, it is clear.
 
 use crate::service_error::ServiceError;
 use crate::store::StoredSteering;

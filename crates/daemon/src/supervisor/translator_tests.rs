@@ -212,7 +212,7 @@ fn translators_with_addresses_in_common_need_an_uplink_each() {
         both_ways: false,
     };
     bed.create_chain(chain("web", &["nat"], "wan")).unwrap();
-    // The same translator in another chain, and one with addresses of its own.
+    // The same translator in another chain, and one with other addresses.
     bed.create_chain(chain("mail", &["nat"], "wan")).unwrap();
     bed.create_chain(chain("games", &["own"], "wan")).unwrap();
     let message = |name: &str, range: &str| {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 const MAX_NEWS: u64 = 8;
 const NEWS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was told about a controller.
+/// What the events have said of a controller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ToldController {
+pub(super) struct ReportedController {
     is_connected: bool,
     /// Events that may follow now, and since when.
     allowance: u64,
@@ -28,37 +28,37 @@ pub(crate) struct ControllerNews {
     pub(crate) error: Option<String>,
 }
 
-impl ToldController {
+impl ReportedController {
     fn new(now: Instant) -> Self {
         Self { is_connected: false, allowance: MAX_NEWS, since: now }
     }
 
-    /// Whether this is news, and may be told.
-    fn tell(&mut self, is_connected: bool, now: Instant) -> bool {
+    /// Whether this is news, and may be reported now.
+    fn report(&mut self, is_connected: bool, now: Instant) -> bool {
         let more = now.saturating_duration_since(self.since).as_secs() / NEWS_INTERVAL.as_secs();
         if more > 0 {
             (self.allowance, self.since) = (MAX_NEWS.min(self.allowance.saturating_add(more)), now);
         }
-        let is_told = self.is_connected != is_connected && self.allowance > 0;
-        if is_told {
+        let is_reported = self.is_connected != is_connected && self.allowance > 0;
+        if is_reported {
             (self.is_connected, self.allowance) = (is_connected, self.allowance - 1);
         }
-        is_told
+        is_reported
     }
 }
 
 /// The controllers of a switch that came or went since this was asked last.
 pub(super) fn controller_news(
     switch: &CreateSwitch,
-    told: &mut Vec<ToldController>,
+    reported: &mut Vec<ReportedController>,
     states: &[ControllerState],
     now: Instant,
 ) -> Vec<ControllerNews> {
-    told.resize(switch.controllers.len(), ToldController::new(now));
-    let known = switch.controllers.iter().zip(states).zip(told);
-    let news = |((controller, state), told): ((_, &ControllerState), &mut ToldController)| {
+    reported.resize(switch.controllers.len(), ReportedController::new(now));
+    let known = switch.controllers.iter().zip(states).zip(reported);
+    let news = |((controller, state), reported): ((_, &ControllerState), &mut ReportedController)| {
         let is_connected = state.role.is_some();
-        told.tell(is_connected, now).then(|| ControllerNews {
+        reported.report(is_connected, now).then(|| ControllerNews {
             switch: switch.name.clone(),
             controller: ToString::to_string(controller),
             is_connected,
@@ -73,18 +73,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_bounded_and_true_in_the_end() {
+    fn what_is_reported_is_bounded_and_true_in_the_end() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut told = ToldController::new(begin);
-        assert!(!told.tell(false, begin));
-        let count = (0..100).filter(|round| told.tell(round % 2 == 0, begin)).count();
-        assert_eq!((count as u64, told.is_connected), (MAX_NEWS, false));
-        // It is connected, and nobody was told. The next report says so, once.
-        assert!(!told.tell(true, at(9)) && told.tell(true, at(10)) && !told.tell(true, at(11)));
-        assert!(!told.tell(false, at(12)) && told.tell(false, at(20)));
+        let mut reported = ReportedController::new(begin);
+        assert!(!reported.report(false, begin));
+        let count = (0..100).filter(|round| reported.report(round % 2 == 0, begin)).count();
+        assert_eq!((count as u64, reported.is_connected), (MAX_NEWS, false));
+        // It is connected, and no event said so. The next one does, once.
+        assert!(
+            !reported.report(true, at(9)) && reported.report(true, at(10)) && !reported.report(true, at(11))
+        );
+        assert!(!reported.report(false, at(12)) && reported.report(false, at(20)));
         // After a quiet time there may be as many as at first.
-        let count = (0..100).filter(|round| told.tell(round % 2 == 0, at(10_000))).count();
+        let count = (0..100).filter(|round| reported.report(round % 2 == 0, at(10_000))).count();
         assert_eq!(count as u64, MAX_NEWS);
     }
 }

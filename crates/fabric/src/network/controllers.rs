@@ -429,7 +429,7 @@ impl Network {
         steering.set_connected(states.iter().any(|state| state.role.is_some()));
         steering.set_gets_misses(states.iter().any(|state| state.role.is_some() && state.gets_misses));
         let now = Instant::now();
-        let news = controller_news(&record.definition, &mut record.agent.told, &states, now);
+        let news = controller_news(&record.definition, &mut record.agent.reported, &states, now);
         record.agent.states = Some((states, now));
         Ok(news)
     }
@@ -441,8 +441,8 @@ impl Network {
                 steering.set_connected(false);
                 steering.set_gets_misses(false);
                 // The next one says which controllers it has lost.
-                let told = std::mem::take(&mut record.agent.told);
-                record.agent = AgentRecord { told, ..AgentRecord::default() };
+                let reported = std::mem::take(&mut record.agent.reported);
+                record.agent = AgentRecord { reported, ..AgentRecord::default() };
             }
         }
     }

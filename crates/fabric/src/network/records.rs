@@ -1,6 +1,6 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
-use super::controller_news::ToldController;
+use super::controller_news::ReportedController;
 use super::handover_record::HandoverRecord;
 use super::numbers::Numbers;
 use super::pairs::{PairPipes, PairSlots};
@@ -149,8 +149,8 @@ pub(super) struct AgentRecord {
     pub(super) ports: BTreeMap<u32, openflow::message::Port>,
     /// The connections to the controllers, and when this was known.
     pub(super) states: Option<(Vec<ControllerState>, Instant)>,
-    /// What was told about each controller.
-    pub(super) told: Vec<ToldController>,
+    /// What the events have said of each controller.
+    pub(super) reported: Vec<ReportedController>,
 }
 
 /// A port of a switch.

@@ -383,7 +383,7 @@ impl Network {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            // Otherwise nobody saw it: a port that listens is reopened at once.
+            // Otherwise it was never shown: a port that listens is reopened at once.
             if let (Some(LinkState::Gone(why) | LinkState::Waiting(why)), Some(first)) =
                 (runner.link_state(entry.id), drivers.first_mut())
             {

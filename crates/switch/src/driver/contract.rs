@@ -250,7 +250,7 @@ pub trait Driver: Send {
     }
 
     /// Says what the driver before this one said of its connection, which has ended. Its own [`link_state`](Self::link_state) says
-    /// that, too, until it has had a connection of its own.
+    /// that, too, until it has had a connection itself.
     fn recall(&mut self, _why: String) {}
 
     /// Says which thread of the switch uses the driver, and how frames are spread over the threads. A driver whose queues get the

@@ -18,16 +18,16 @@ const ROUNDS: u64 = 100;
 const FLOOD: usize = 4000;
 
 /// What the port of a liar shows at the end.
-enum State {
+enum Outcome {
     Up,
     /// The ring of this queue waits for a place.
     Blocked(usize),
     Gone(&'static str),
 }
-use State::{Blocked, Gone, Up};
+use Outcome::{Blocked, Gone, Up};
 
 /// A lie, the frames that pass the port after it, and those that are lost there.
-type Lie = (&'static str, fn(&mut FrontEnd), u64, Option<(Reason, u64)>, State);
+type Lie = (&'static str, fn(&mut FrontEnd), u64, Option<(Reason, u64)>, Outcome);
 
 /// A frame for the port that takes all.
 fn frame() -> [u8; 60] {

@@ -130,7 +130,7 @@ impl OverlayTunnel {
     }
 
     /// The filter: UDP port and VNI, which is at the same place in both formats. A datagram that is too short for a VNI passes, so
-    /// that it is counted: nobody else reads it. The program sees the IPv4 header first, or the UDP header if the tunnel uses
+    /// that it is counted: no other socket takes it. The program sees the IPv4 header first, or the UDP header if the tunnel uses
     /// IPv6.
     fn filter(&self) -> [(u16, u8, u8, u32); 13] {
         let start = match self.ends.remote {
