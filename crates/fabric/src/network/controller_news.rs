@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reported_is_bounded_and_true_in_the_end() {
+    fn reports_are_bounded_and_true_in_the_end() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut reported = ReportedController::new(begin);
