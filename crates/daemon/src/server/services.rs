@@ -4,7 +4,7 @@ use super::files::Files;
 use super::record::RecordNote;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done};
-use crate::supervisor::{Supervisor, check_instance_name};
+use crate::supervisor::{Supervisor, check_instance_names};
 use api::{
     ChainDetail, ChainName, CreateChain, CreateService, Install, RemoveQuery, ScaleService, ServiceName,
     ServiceStatus, SwitchName,
@@ -29,7 +29,7 @@ pub(super) async fn create_service(
     let mut used = files.load(vec![(&mut instance.uploads, &mut instance.files)]).await?;
     let held = files.load_images(&supervisor, &mut used, vec![&mut instance.image]).await?;
     let create = move |supervisor: &Supervisor| {
-        let created = check_instance_name(&request)
+        let created = check_instance_names(std::slice::from_ref(&request))
             .map_err(Into::into)
             .and_then(|()| supervisor.create_service(request));
         drop(held);

@@ -4,7 +4,7 @@ use super::files::Files;
 use super::memory::RequestMemory;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done};
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Supervisor, check_instance_names};
 use api::{ApplyQuery, Changes, ImageSource, RemoveQuery, Stack, StackName, StackStatus};
 use axum::Extension;
 use axum::http::StatusCode;
@@ -31,7 +31,9 @@ pub(super) async fn diff_stack(
     let images = files.load_images(&supervisor, &mut used, uploaded).await?;
     files.take_stored(supervisor.clone(), &request).await?;
     let diff = move |supervisor: &Supervisor| {
-        let changes = supervisor.diff_stack(&name, &request);
+        let changes = check_instance_names(&request.services)
+            .map_err(Into::into)
+            .and_then(|()| supervisor.diff_stack(&name, &request));
         drop(images);
         changes
     };
@@ -50,7 +52,9 @@ pub(super) async fn apply_stack(
     files.take_stored(supervisor.clone(), &request).await?;
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
     let apply = move |supervisor: &Supervisor| {
-        let applied = supervisor.apply_stack_within(&name, request, time, query.force);
+        let applied = check_instance_names(&request.services)
+            .map_err(Into::into)
+            .and_then(|()| supervisor.apply_stack_within(&name, request, time, query.force));
         drop(images);
         applied
     };

@@ -13,12 +13,12 @@ impl Supervisor {
     /// Reads a handler, with an argument that may be empty.
     pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, OperationError> {
         self.0.managed_box(&path.name)?;
-        let value = self.read_within(path, argument, CALL_TIMEOUT)?;
+        let value = self.until_rebuilt(|| self.read_within(path, argument, CALL_TIMEOUT))?;
         Ok(HandlerValue { value: Value(value) })
     }
 
-    /// Like [`read`](Self::read), but no thread waits for the answer. `None` if that is not possible now, or if the argument
-    /// is long.
+    /// Like [`read`](Self::read), but no thread waits for the answer. `None` if that is not possible now, if the argument is
+    /// long, or if the fabric does not have the box yet.
     pub async fn try_read(
         &self,
         path: &HandlerPath,
@@ -32,8 +32,11 @@ impl Supervisor {
             return Ok(None);
         };
         // The box has the time that is in the order.
-        let value = answer.get().await?;
-        Ok(Some(HandlerValue { value: Value(value.into_vec()) }))
+        match answer.get().await {
+            Ok(value) => Ok(Some(HandlerValue { value: Value(value.into_vec()) })),
+            Err(OperationError::NoBox(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn read_within(

@@ -70,7 +70,7 @@ mod writes;
 
 pub(crate) use images::HeldImage;
 pub(crate) use port_figures::PortFigures;
-pub(crate) use services::check_instance_name;
+pub(crate) use services::check_instance_names;
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;
 pub(crate) use streams::{Capture, Contents, HistoryReader};

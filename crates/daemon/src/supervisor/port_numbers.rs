@@ -135,7 +135,7 @@ impl Supervisor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_bed::{TestBed, process, until};
+    use super::super::test_bed::{TestBed, process};
     use super::*;
     use api::{AddPort, CreateChain, CreateService, Limits, PortDriver, Time};
     use std::collections::BTreeMap;
@@ -172,13 +172,6 @@ mod tests {
         numbers.into_iter().map(|(port, number)| (port.to_string(), number)).collect()
     }
 
-    /// Ends the fabric. The next one has everything when this returns.
-    fn replace_fabric(bed: &TestBed) {
-        let before = bed.0.rebuilds.watch();
-        bed.kill_fabric();
-        until("there is another fabric", || bed.0.rebuilds.was_any(before) && bed.has_whole_fabric());
-    }
-
     #[test]
     fn ports_have_their_numbers_in_the_next_fabric() {
         let bed = TestBed::with_probe();
@@ -213,7 +206,7 @@ mod tests {
             all.map(|(port, number)| (port.to_string(), *number)).collect::<BTreeMap<_, _>>()
         };
         assert_eq!(numbers(&bed, &lan), expected(&[]));
-        replace_fabric(&bed);
+        bed.replace_fabric();
         assert_eq!(numbers(&bed, &lan), expected(&[]));
         // A new port gets the number of no removed one, which waits for its name, also in the next fabric.
         for name in ["d", "a"] {
@@ -221,7 +214,7 @@ mod tests {
         }
         let with_new = expected(&[("a", 1), ("d", 7)]);
         assert_eq!(numbers(&bed, &lan), with_new);
-        replace_fabric(&bed);
+        bed.replace_fabric();
         assert_eq!(numbers(&bed, &lan), with_new);
         bed.create_service(service("dpi", &lan)).unwrap();
         let with_service = expected(&[("a", 1), ("d", 7), ("dpi-1.0", 4), ("service:dpi", 32768)]);
@@ -267,7 +260,7 @@ mod tests {
         assert_eq!(new(), ["nf-2.0 5"]);
         bed.store_joined_numbers(&[joined(EventKind::FunctionAttached)]);
         assert!(new().is_empty());
-        replace_fabric(&bed);
+        bed.replace_fabric();
         assert!(new().is_empty(), "the next fabric got them from the store");
         ["nf-2.0", "nf-1.0"].into_iter().for_each(join);
         let expected =
@@ -303,14 +296,14 @@ mod tests {
         for _ in 0..20 {
             bed.0.store().apply(&forget[..1]).unwrap();
             bed.0.store().apply(&forget[1..]).unwrap();
-            replace_fabric(&bed);
+            bed.replace_fabric();
             if numbers(&bed, &lan) == numbered_again {
                 break;
             }
         }
         assert_eq!(numbers(&bed, &lan), numbered_again);
         bed.remove_port(&lan, &"b".parse().unwrap()).unwrap();
-        replace_fabric(&bed);
+        bed.replace_fabric();
         assert_eq!(numbers(&bed, &lan), expected(&[("c", 2)]));
         // Another switch with the name begins at 1 again.
         bed.remove_switch(&lan).unwrap();

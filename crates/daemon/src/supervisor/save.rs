@@ -231,7 +231,7 @@ mod tests {
             bed.show_box(&name).unwrap().status.restarts == 1 && bed.phase(&name) == Some(Phase::Running)
         });
         assert_eq!(state(), before);
-        bed.replace_fabric(&name);
+        bed.replace_fabric_of(&name);
         assert_eq!(state(), before);
         let saved = bed.save(&name, &main, &Save::default()).unwrap();
         assert!(saved.stored && saved.configuration.contains("deny all"), "{saved:?}");

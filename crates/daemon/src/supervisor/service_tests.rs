@@ -1,7 +1,7 @@
 //! Tests of services and chains with a fabric whose switches a test stands in for.
 
 use super::state::Supervisor;
-use super::test_bed::{TestBed, process, until};
+use super::test_bed::{TestBed, process};
 use crate::caller::{Caller, User};
 use crate::error::OperationError;
 use crate::settings::Settings;
@@ -592,8 +592,7 @@ fn another_fabric_gets_the_services() {
     bed.0.fabrics.stand_in.set_flows("ids-2", 1);
     scale(&bed, 1, 600).unwrap();
     ordered(&bed);
-    bed.replace_fabric(&"ids-1".parse().unwrap());
-    until("the fabric has everything", || bed.has_whole_fabric());
+    bed.replace_fabric_of(&"ids-1".parse().unwrap());
     assert_eq!(ordered(&bed), ["ids: ids-1 (ids-2); web = ids > wan"]);
 }
 

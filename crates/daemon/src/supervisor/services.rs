@@ -129,13 +129,11 @@ pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
 }
 
 /// Returns an error if the definition of an instance has another name than its service.
-pub(crate) fn check_instance_name(request: &CreateService) -> Result<(), ServiceError> {
-    match (&request.name, &request.instance.name) {
-        (service, name) if service.as_str() != name.as_str() => {
-            Err(ServiceError::InstanceName(service.clone(), name.clone()))
-        }
-        _ => Ok(()),
-    }
+pub(crate) fn check_instance_names(services: &[CreateService]) -> Result<(), ServiceError> {
+    let other = services.iter().find(|service| service.name.as_str() != service.instance.name.as_str());
+    other.map_or(Ok(()), |service| {
+        Err(ServiceError::InstanceName(service.name.clone(), service.instance.name.clone()))
+    })
 }
 
 impl Supervisor {

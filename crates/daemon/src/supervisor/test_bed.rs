@@ -75,9 +75,18 @@ impl TestBed {
         self.fabric.kill(0);
     }
 
-    /// Ends the fabric, and waits until a box runs in the next one.
-    pub(super) fn replace_fabric(&self, name: &BoxName) {
+    /// Ends the fabric. The next one has everything when this returns.
+    pub(super) fn replace_fabric(&self) {
+        let before = self.supervisor.0.rebuilds.watch();
         self.kill_fabric();
+        // The channels of the one that ends may still answer.
+        let is_next = || self.supervisor.0.rebuilds.was_any(before) && self.has_whole_fabric();
+        until("there is another fabric", is_next);
+    }
+
+    /// As [`replace_fabric`](Self::replace_fabric). A box runs when this returns.
+    pub(super) fn replace_fabric_of(&self, name: &BoxName) {
+        self.replace_fabric();
         until("the box runs in the next fabric", || self.phase(name) == Some(Phase::Running));
     }
 

@@ -1,7 +1,7 @@
 //! Tests of services that translate addresses, with a fabric whose switches a test stands in for.
 
-use super::check_instance_name;
-use super::test_bed::{TestBed, process, until};
+use super::check_instance_names;
+use super::test_bed::{TestBed, process};
 use crate::error::OperationError;
 use api::{
     AddPort, CreateBox, CreateChain, CreateService, CreateSwitch, ExternalSwitch, Install, Limits,
@@ -114,8 +114,7 @@ fn each_instance_has_its_slice_as_long_as_it_lives() {
     // When a user or the next fabric starts the instance.
     bed.restart_box(&"nat-2".parse().unwrap()).unwrap();
     check(&bed);
-    bed.replace_fabric(&"nat-2".parse().unwrap());
-    until("everything is back", || bed.has_whole_fabric());
+    bed.replace_fabric_of(&"nat-2".parse().unwrap());
     check(&bed);
     // Another configuration.
     let text = NAT.replace("- - 0 1", "198.51.100.9 - 0 1");
@@ -176,10 +175,10 @@ fn impossible_translators_are_refused() {
 
 #[test]
 fn the_name_of_an_instance_is_that_of_the_service() {
-    assert_eq!(check_instance_name(&service(1)), Ok(()));
+    assert_eq!(check_instance_names(&[service(1)]), Ok(()));
     let other = CreateService { name: "edge".parse().unwrap(), ..service(1) };
     assert_eq!(
-        with_causes(&check_instance_name(&other).unwrap_err()),
+        with_causes(&check_instance_names(&[service(1), other]).unwrap_err()),
         "the instances of service edge are named edge-1, edge-2 and so on: let the `name` of `instance` be edge, and not nat"
     );
 }

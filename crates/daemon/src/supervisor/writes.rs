@@ -21,6 +21,17 @@ impl Supervisor {
         if value.len() > most {
             return Err(OperationError::TooLarge("the value", value.len(), most));
         }
+        match self.write_now(path, value) {
+            // A fabric that is being rebuilt does not have the box yet.
+            Err(OperationError::NoBox(_)) => {
+                block_in_place(|| self.until_rebuilt(|| self.write_now(path, value)))
+            }
+            written => written,
+        }
+    }
+
+    /// Like [`write`](Self::write), to a box that the fabric has.
+    fn write_now(&self, path: &HandlerPath, value: &[u8]) -> Result<(), OperationError> {
         let name = &path.name;
         let managed = self.0.managed_box(name)?;
         let _claims = self.claim_promptly(&Subject::from(name), &|| vec![Claim::change(name)])?;
@@ -177,7 +188,8 @@ fn known(reply: WritesReply) -> (Vec<RecordedWrite>, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_bed::{TestBed, process};
+    use super::super::test_bed::{TestBed, process, until};
+    use crate::error::OperationError;
     use api::{BoxName, CreateBox};
 
     const FILTER: &str = "Idle -> c :: Counter -> f :: IPFilter(allow all) -> Discard;";
@@ -198,7 +210,7 @@ mod tests {
                 assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes.clone()));
                 bed.fail_commits(false);
                 assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes.clone()));
-                bed.replace_fabric(&name);
+                bed.replace_fabric_of(&name);
                 match keep_writes {
                     true => {
                         assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes))
@@ -208,6 +220,33 @@ mod tests {
                 write("allow tcp").unwrap();
                 assert_eq!((bed.value("fw/f.config"), bed.written(&name).len()), ("allow tcp".into(), 1));
             }
+        }
+    }
+
+    /// That a box is being started is true. That there is no such box is not.
+    #[test]
+    fn a_box_is_read_and_written_while_its_fabric_is_rebuilt() {
+        let bed = TestBed::with_click();
+        bed.create_box(CreateBox { keep_writes: true, ..process("fw", FILTER) }).unwrap();
+        let is_done = |done: Result<(), OperationError>| {
+            assert!(!matches!(done, Err(OperationError::NoBox(_))), "{done:?}");
+            done.is_ok()
+        };
+        let end_fabric = || {
+            let before = bed.supervisor.0.rebuilds.watch();
+            bed.kill_fabric();
+            until("the next fabric is being rebuilt", || bed.supervisor.0.rebuilds.was_any(before));
+        };
+        let mut last = "allow all";
+        for rules in ["allow udp", "allow tcp", "deny all", "allow udp"] {
+            end_fabric();
+            until("it is read", || is_done(bed.read(&"fw/f.config".parse().unwrap(), b"").map(drop)));
+            assert_eq!(bed.value("fw/f.config"), last);
+            bed.replace_fabric();
+            end_fabric();
+            until("it is written", || is_done(bed.write(&"fw/f.rules".parse().unwrap(), rules.as_bytes())));
+            assert_eq!(bed.value("fw/f.config"), rules);
+            last = rules;
         }
     }
 }
