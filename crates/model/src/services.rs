@@ -11,7 +11,7 @@ use crate::boxes::CreateBox;
 use crate::name::{BoxName, ChainName, NameError, Owner, PortName, ServiceName, StackName, SwitchName};
 use crate::text::as_text;
 use crate::time::Time;
-use crate::translation::{Translation, TranslationStatus};
+use crate::translation::{RefusedTuples, Translation, TranslationStatus};
 
 /// Instances of one service, including those that are drained.
 pub const MAX_REPLICAS: u16 = 128;
@@ -376,6 +376,9 @@ pub struct RemovedInstances {
     pub overruled: u64,
     /// Flows whose state they took over from other instances.
     pub taken_over: u64,
+    /// What they were refused as instances of a translator.
+    #[serde(skip_serializing_if = "RefusedTuples::is_zero")]
+    pub refused: RefusedTuples,
 }
 
 /// An instance that a change of their number takes out of its service.

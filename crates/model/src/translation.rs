@@ -429,6 +429,13 @@ pub struct RefusedTuples {
     pub no_room: u64,
 }
 
+impl RefusedTuples {
+    /// Whether nothing was refused.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Metrics of services and chains.
 
-use api::{ChainDetail, InstanceStatus, RemovedInstances, ServiceStatus};
+use api::{ChainDetail, InstanceStatus, RefusedTuples, RemovedInstances, ServiceStatus};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -29,6 +29,10 @@ pub(super) fn register(registry: &mut Registry, services: &[ServiceStatus], chai
         ),
         ("chain_left_packets", "Packets that left a chain at its end"),
         ("chain_left_bytes", "Bytes that left a chain at its end"),
+        (
+            "service_refused_tuples",
+            "Packets of the instances of a translator whose flow was not learnt, by reason",
+        ),
     ];
     let counters = counters.map(|(name, help)| {
         let family = Counters::default();
@@ -58,12 +62,12 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges; 5]) {
+fn of_service(status: &ServiceStatus, counters: &[Counters; 10], gauges: &[Gauges; 5]) {
     let labels = || vec![("service", status.name.to_string()), ("owner", status.owner.to_string())];
     let sum =
         |figure: fn(&InstanceStatus) -> u64| status.instances.iter().map(figure).fold(0, u64::saturating_add);
     let [packets, lost, overruled, taken_over, ..] = counters;
-    let RemovedInstances { packets: sent, lost: losses, overruled: answers, taken_over: flows } =
+    let RemovedInstances { packets: sent, lost: losses, overruled: answers, taken_over: flows, refused } =
         status.removed;
     let with = |removed: u64, figure: fn(&InstanceStatus) -> u64| removed.saturating_add(sum(figure));
     let none = status.no_instance;
@@ -71,6 +75,18 @@ fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges
     lost.get_or_create(&labels()).inc_by(with(losses.saturating_add(none), |instance| instance.lost));
     overruled.get_or_create(&labels()).inc_by(with(answers, |instance| instance.overruled));
     taken_over.get_or_create(&labels()).inc_by(with(flows, |instance| instance.taken_over));
+    if status.translation.is_some() {
+        let there =
+            status.instances.iter().filter_map(|instance| Some(instance.translation.as_ref()?.refused));
+        let of_reason = |reason: &str, figure: fn(RefusedTuples) -> u64| {
+            let all = there.clone().chain([refused]).map(figure).fold(0, u64::saturating_add);
+            let labels = [labels(), vec![("reason", reason.to_string())]].concat();
+            counters[9].get_or_create(&labels).inc_by(all);
+        };
+        of_reason("out_of_range", |refused| refused.out_of_range);
+        of_reason("taken", |refused| refused.taken);
+        of_reason("no_room", |refused| refused.no_room);
+    }
     let [instances, flows, kept, waiting, _] = gauges;
     for (state, count) in [
         ("up", sum(|instance| u64::from(instance.up && !instance.draining))),
@@ -87,8 +103,8 @@ fn of_service(status: &ServiceStatus, counters: &[Counters; 9], gauges: &[Gauges
     waiting.get_or_create(&labels()).set(signed(sum(|instance| instance.waiting)));
 }
 
-fn of_chain(detail: &ChainDetail, counters: &[Counters; 9], gauges: &[Gauges; 5]) {
-    let (status, [_, _, _, _, packets, bytes, lost, left, left_bytes]) = (&detail.status, counters);
+fn of_chain(detail: &ChainDetail, counters: &[Counters; 10], gauges: &[Gauges; 5]) {
+    let (status, [_, _, _, _, packets, bytes, lost, left, left_bytes, _]) = (&detail.status, counters);
     let labels =
         || vec![("switch", status.chain.switch.to_string()), ("chain", status.chain.name.to_string())];
     let directed = |labels: &Labels, direction: &str| {
@@ -128,9 +144,17 @@ mod tests {
             "name": "fw", "switch": "lan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0", "replicas": 1,
             "instances": [{
                 "name": "fw-1", "up": true, "draining": false, "flows": 3, "packets": 1000, "lost": 2, "overruled": 1,
-                "taken_over": 5
+                "taken_over": 5,
+                "translation": {
+                    "range": "203.0.113.1:1024-2047", "learnt": 3, "refused": { "out_of_range": 1, "taken": 2, "no_room": 0 }
+                }
             }],
-            "removed": { "packets": 500, "lost": 4, "overruled": 2, "taken_over": 9 }, "no_instance": 7
+            "translation": { "ranges": ["203.0.113.1:1024-2047"] },
+            "removed": {
+                "packets": 500, "lost": 4, "overruled": 2, "taken_over": 9,
+                "refused": { "out_of_range": 10, "taken": 20, "no_room": 30 }
+            },
+            "no_instance": 7
         }));
         let mut registry = Registry::default();
         register(&mut registry, &[status.unwrap()], &[]);
@@ -140,6 +164,11 @@ mod tests {
             [("packets", 1507), ("lost_packets", 13), ("overruled_packets", 3), ("taken_over_flows", 14)];
         for (name, count) in expected {
             let line = format!("service_{name}_total{{service=\"fw\",owner=\"default\"}} {count}");
+            assert!(text.lines().any(|found| found == line), "no {line} in {text}");
+        }
+        for (reason, count) in [("out_of_range", 11), ("taken", 22), ("no_room", 30)] {
+            let labels = format!("service=\"fw\",owner=\"default\",reason=\"{reason}\"");
+            let line = format!("service_refused_tuples_total{{{labels}}} {count}");
             assert!(text.lines().any(|found| found == line), "no {line} in {text}");
         }
     }

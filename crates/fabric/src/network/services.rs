@@ -346,11 +346,7 @@ fn instances(
             translation: instance.range.map(|range| TranslationStatus {
                 range,
                 learnt: found.learnt as u64,
-                refused: RefusedTuples {
-                    out_of_range: found.refused.out_of_range,
-                    taken: found.refused.taken,
-                    no_room: found.refused.no_room,
-                },
+                refused: refused_tuples(found.refused),
             }),
             waiting: waiting.get(&instance.name).copied().unwrap_or(0),
             lost: found.lost,
@@ -383,9 +379,14 @@ fn removed(record: &ServiceRecord, all: &[&Steering], service: &ServiceDefinitio
     if let Some(number) = record.services.get(&service.name) {
         all.iter().for_each(|steering| sum += steering.chains().removed_instances(number));
     }
-    let switch::RemovedInstances { packets, overruled, lost } = sum;
+    let switch::RemovedInstances { packets, overruled, lost, refused } = sum;
     let taken_over = record.handover.taken_over_before.get(&service.name).copied().unwrap_or(0);
-    RemovedInstances { packets, lost, overruled, taken_over }
+    RemovedInstances { packets, lost, overruled, taken_over, refused: refused_tuples(refused) }
+}
+
+fn refused_tuples(refused: switch::RefusedTuples) -> RefusedTuples {
+    let switch::RefusedTuples { out_of_range, taken, no_room } = refused;
+    RefusedTuples { out_of_range, taken, no_room }
 }
 
 fn traffic(counters: HopCounters) -> HopTraffic {

@@ -297,7 +297,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             }],
             removed: vec![(
                 "ids".parse().expect("a name"),
-                RemovedInstances { packets: 8, lost: 3, overruled: 2, taken_over: 1 },
+                RemovedInstances {
+                    packets: 8, lost: 3, overruled: 2, taken_over: 1,
+                    refused: RefusedTuples { out_of_range: 3, taken: 2, no_room: 1 },
+                },
             )],
             no_instance: vec![("ids".parse().expect("a name"), 5)],
             overruled: vec![(

@@ -488,7 +488,7 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
     }
     output::text(&text);
     if status.translation.is_some() {
-        let rows = status.instances.iter().map(translator_row).collect();
+        let rows = status.instances.iter().map(translator_row).chain(removed_translators(status)).collect();
         output::text("\n");
         online::print(&Table { columns: TRANSLATORS, rows }, "the service has no instances");
     }
@@ -504,12 +504,24 @@ fn translator_row(instance: &InstanceStatus) -> Vec<String> {
     match &instance.translation {
         Some(TranslationStatus { range, learnt, refused }) => {
             row.push(range.to_string());
-            let RefusedTuples { out_of_range, taken, no_room } = *refused;
-            row.extend([*learnt, out_of_range, taken, no_room].map(grouped));
+            row.push(grouped(*learnt));
+            row.extend(refused_counts(*refused));
         }
         None => row.extend(["-"; 5].map(String::from)),
     }
     row
+}
+
+/// The row of the instances of a translator that were removed, if they were refused anything.
+fn removed_translators(status: &ServiceStatus) -> Option<Vec<String>> {
+    let refused = status.removed.refused;
+    let row = || [vec!["removed".into(), "-".into(), grouped(0)], refused_counts(refused).to_vec()].concat();
+    (!refused.is_zero()).then(row)
+}
+
+fn refused_counts(refused: RefusedTuples) -> [String; 3] {
+    let RefusedTuples { out_of_range, taken, no_room } = refused;
+    [out_of_range, taken, no_room].map(grouped)
 }
 
 /// What became of the flows of drained instances.
@@ -588,7 +600,7 @@ fn instance_row(instance: &InstanceStatus) -> Vec<String> {
 
 /// The rows of the instances that were removed, and of packets for which there was no instance, if there were any.
 fn other_rows(status: &ServiceStatus) -> impl Iterator<Item = Vec<String>> {
-    let RemovedInstances { packets, lost, overruled, taken_over: _ } = status.removed;
+    let RemovedInstances { packets, lost, overruled, .. } = status.removed;
     let none = status.no_instance;
     let rows = [("removed", [packets, lost, overruled]), ("no instance", [none, none, 0])];
     let rows = rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0));

@@ -56,6 +56,8 @@ pub struct RemovedInstances {
     pub overruled: u64,
     /// Packets that they never had.
     pub lost: u64,
+    /// What was not learnt from their output.
+    pub refused: RefusedTuples,
 }
 
 impl RemovedInstances {
@@ -63,6 +65,7 @@ impl RemovedInstances {
         self.packets += instance.packets;
         self.overruled += instance.overruled;
         self.lost += instance.lost;
+        self.refused += instance.refused;
     }
 }
 
@@ -270,18 +273,22 @@ mod tests {
     #[test]
     fn counters_of_removed_instances_stay() {
         let mut service = Service::default();
+        let refused = |count| RefusedTuples { out_of_range: 3 * count, taken: 4 * count, no_room: 6 * count };
         service.redefine(&plan(0..3, &[]), |_| true);
         for (slot, count) in [(0, 1), (1, 10), (2, 100)] {
             let instance = service.get_mut(slot).unwrap();
             (instance.packets, instance.overruled, instance.lost) = (5 * count, 2 * count, count);
+            instance.refused = refused(count);
         }
         service.redefine(&plan(0..2, &[]), |_| true);
-        assert_eq!(service.removed, RemovedInstances { packets: 500, overruled: 200, lost: 100 });
+        let expected =
+            |packets, overruled, lost| RemovedInstances { packets, overruled, lost, refused: refused(lost) };
+        assert_eq!(service.removed, expected(500, 200, 100));
         // One whose ports are others is another one.
         let mut other = plan([0, 1], &[]);
         other.instances[1].ports = [PortKey(9); 2];
         service.redefine(&other, |_| true);
-        assert_eq!(service.removed, RemovedInstances { packets: 550, overruled: 220, lost: 110 });
+        assert_eq!(service.removed, expected(550, 220, 110));
         let left: Vec<u64> = service.instances().map(|(_, instance)| instance.packets).collect();
         assert_eq!(left, [5, 0]);
     }

@@ -1,7 +1,7 @@
 //! What the shards of a switch count, in one sum.
 
 use super::counters::HopCounters;
-use super::instances::{OverruledAnswers, RemovedInstances};
+use super::instances::{OverruledAnswers, RefusedTuples, RemovedInstances};
 use super::table::{ChainCounters, InstanceStatus};
 use std::ops::AddAssign;
 
@@ -31,12 +31,22 @@ impl AddAssign for OverruledAnswers {
     }
 }
 
+impl AddAssign for RefusedTuples {
+    /// Adds what another shard of the switch, or another instance, counted.
+    fn add_assign(&mut self, other: Self) {
+        self.out_of_range += other.out_of_range;
+        self.taken += other.taken;
+        self.no_room += other.no_room;
+    }
+}
+
 impl AddAssign for RemovedInstances {
     /// Adds what another shard of the switch counted.
     fn add_assign(&mut self, other: Self) {
         self.packets += other.packets;
         self.overruled += other.overruled;
         self.lost += other.lost;
+        self.refused += other.refused;
     }
 }
 
@@ -48,9 +58,7 @@ impl AddAssign for InstanceStatus {
         self.packets += other.packets;
         self.overruled += other.overruled;
         self.learnt += other.learnt;
-        self.refused.out_of_range += other.refused.out_of_range;
-        self.refused.taken += other.refused.taken;
-        self.refused.no_room += other.refused.no_room;
+        self.refused += other.refused;
         self.lost += other.lost;
     }
 }
