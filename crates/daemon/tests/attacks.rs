@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{Daemon, Folder, TIMEOUT, TOKEN, until, with_tcp};
 
-/// The longest time of an answer to an authorised caller, also on a loaded machine.
-const MAX_LATENCY: Duration = Duration::from_secs(5);
+/// The longest time of an answer to an authorised caller, also on a loaded machine: one that waits for an attacker's time limit takes
+/// longer.
+const MAX_LATENCY: Duration = Duration::from_secs(15);
 
 /// Maximum growth of the daemon's memory, in bytes, under an attack that sends little itself.
 const MAX_GROWTH: u64 = 96 << 20;
@@ -250,7 +251,8 @@ fn ten_thousand_wrong_tokens_are_counted() {
     let connect = connector(&folder, daemon.port);
     let client = with(Some(TOKEN));
     let attacked = Attacked::new(daemon, &client);
-    let is_over = AtomicBool::new(false);
+    let (begin, is_over) = (Instant::now(), AtomicBool::new(false));
+    let minutes = || usize::try_from(begin.elapsed().as_secs()).unwrap() / 60 + 2;
     let counts: Vec<[usize; 2]> = std::thread::scope(|scope| {
         let attack = |number: usize| {
             let (connect, is_over) = (connect.clone(), &is_over);
@@ -277,14 +279,14 @@ fn ten_thousand_wrong_tokens_are_counted() {
     let sum = |kind: usize| counts.iter().map(|counts| counts[kind]).sum::<usize>();
     // Each is refused; in each minute, ten get the other status.
     assert_eq!(sum(0) + sum(1), COUNT);
-    assert!(sum(0) <= 50, "{} were not throttled", sum(0));
+    assert!(sum(0) <= 10 * minutes(), "{} were not throttled", sum(0));
     let local = attacked.daemon.client();
     let messages = || {
         let events = local.call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
         let of_tokens = events.map(Result::unwrap).filter(|event| event.kind == EventKind::WrongTokens);
         of_tokens.map(|event| event.message).collect::<Vec<_>>()
     };
-    let begin = Instant::now();
+    let sent = Instant::now();
     let reported = || -> usize {
         let more =
             messages().into_iter().filter_map(|text| text.split_once(" more wrong")?.0.parse::<usize>().ok());
@@ -292,10 +294,10 @@ fn ten_thousand_wrong_tokens_are_counted() {
     };
     // The first of each minute is a separate event.
     while reported() + 10 < sum(1) {
-        assert!(begin.elapsed() < Duration::from_secs(80), "{:?}", messages());
+        assert!(sent.elapsed() < Duration::from_secs(80), "{:?}", messages());
         std::thread::sleep(Duration::from_millis(500));
     }
-    assert!(messages().len() <= 8, "{:?}", messages());
+    assert!(messages().len() <= 2 * minutes(), "{:?}", messages());
     let metrics = local.ask(&op::METRICS, &[]).unwrap();
     let line = format!("clickbox_api_refused_requests_total{{reason=\"throttled\"}} {}\n", sum(1));
     assert!(metrics.contains(&line), "{line}{metrics}");

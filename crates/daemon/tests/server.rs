@@ -15,6 +15,9 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use support::{Daemon, Folder, TIMEOUT, TOKEN, code, process, spawn, until, with_tcp};
 
+/// The longest time of an answer beside clients that say nothing: one that waits for their time limits, of 20 s and more, takes longer.
+const MAX_LATENCY: Duration = Duration::from_secs(15);
+
 /// Not a test: the daemon that the other tests start.
 #[test]
 fn run_as_daemon() {
@@ -370,7 +373,7 @@ fn tcp_requires_tls_and_the_token() {
     assert_eq!(daemon.client().ask(&op::HOST, &[]).unwrap().image, "probe");
     // Nor can they lock out TCP clients that have the token.
     assert_eq!(with(Some(TOKEN)).ask(&op::HOST, &[]).unwrap().image, "probe");
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_LATENCY, "{:?}", start.elapsed());
     drop(silent);
     // Without TLS there is no response.
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
@@ -390,7 +393,7 @@ fn silent_clients_do_not_lock_out_others() {
         (0..600).map(|_| UnixStream::connect(folder.file("socket")).unwrap()).collect();
     let start = Instant::now();
     daemon.client().ask(&op::HOST, &[]).unwrap();
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_LATENCY, "{:?}", start.elapsed());
     drop(silent);
     let port = PortRequest::default();
     let detail = CreateBox { ports: vec![port], ..process("fw", "drop", &[]) };
@@ -415,5 +418,5 @@ fn announced_bodies_do_not_delay_others() {
         "POST /v1/check HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
     let answer = daemon.answer(format!("{head}1\r\n[\r\n0\r\n\r\n").as_bytes());
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_LATENCY, "{:?}", start.elapsed());
 }

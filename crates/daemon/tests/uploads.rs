@@ -223,7 +223,8 @@ fn a_silent_upload_ends_in_time() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 504 ") && answer.contains("too slow"), "{answer}");
     }
-    assert!(start.elapsed() < Duration::from_secs(39), "{:?}", start.elapsed());
+    // Before the time for a whole request is over.
+    assert!(start.elapsed() < Duration::from_secs(55), "{:?}", start.elapsed());
     client.ask(&op::REMOVE_UPLOAD, &["quick"]).unwrap();
     assert_eq!(unnamed_files(daemon.child.id()), before);
 }

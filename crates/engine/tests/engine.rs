@@ -7,7 +7,7 @@ use boundary::{
     WriteEffect, Written,
 };
 use engine::{CONSOLE_LINES, MAX_LINE};
-use support::{CallError, NOW, TestBox, frames};
+use support::{CallError, NOW, TSC_HZ, TestBox, frames};
 
 const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 
@@ -575,6 +575,25 @@ fn writes_of_elements_are_reported() {
     assert_eq!(own_writes(&mut test_box), ["second gone"]);
     test_box.install("second", "Idle -> Discard;").unwrap();
     assert_eq!(own_writes(&mut test_box), [""; 0]);
+}
+
+/// A script begins with its configuration until it waits, even if it has waited long enough when the first turn comes.
+#[test]
+fn writes_after_a_wait_are_reported_however_late_the_first_turn_comes() {
+    let mut test_box = TestBox::new(1, 64);
+    let script = "write s.switch -1, wait 1ms, write t.switch 1";
+    for (delay, script) in [(0, script), (TSC_HZ / 500, script), (TSC_HZ / 500, &script[19..])] {
+        test_box.platform.delay.set(delay);
+        let text = format!(
+            "Idle -> s :: Switch(0) -> Discard; s[1] -> Discard; Idle -> t :: Switch(0) -> Discard; t[1] -> Discard;
+             Script({script});"
+        );
+        let name = format!("c{delay}{}", script.len());
+        test_box.install(&name, &text).unwrap();
+        test_box.platform.delay.set(0);
+        test_box.pass(200);
+        assert_eq!(own_writes(&mut test_box), [format!("{name}:t.switch 1 Setting true 1")], "{script}");
+    }
 }
 
 #[test]

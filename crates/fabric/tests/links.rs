@@ -90,7 +90,7 @@ fn port(client: &Client, at: &str, name: &str) -> PortStats {
 fn until(what: &str, done: impl Fn() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(begin.elapsed() < Duration::from_secs(40), "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -38,8 +38,7 @@ pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>,
     }
     for parent in parents {
         let group = parent.join(name);
-        let entered =
-            fs::create_dir(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
+        let entered = create(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
         let weighed = weight.map_or(Ok(()), |weight| weigh(&group, weight));
         let entered = entered.and(weighed);
         match entered {
@@ -51,6 +50,18 @@ pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>,
         }
     }
     (groups, first)
+}
+
+/// Creates a group. One of this name may be there: it belonged to a fabric whose process had the same number, and whose launcher was
+/// killed before it could remove the group.
+fn create(group: &Path) -> io::Result<()> {
+    match fs::create_dir(group) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_below(group, MAX_DEPTH);
+            fs::create_dir(group)
+        }
+        result => result,
+    }
 }
 
 /// The groups with this name in which a process is.
@@ -189,5 +200,18 @@ mod tests {
         let mounts = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/unified"];
         check(both, &mounts, &mounts);
         check("0::/../outside\nnonsense\n::\n", &[], &[]);
+    }
+
+    /// Numbers of processes are used again.
+    #[test]
+    fn a_group_that_was_left_is_replaced() {
+        let group = std::env::temp_dir().join(format!("clickbox-group-{}", std::process::id()));
+        fs::create_dir_all(group.join("boxes/below")).unwrap();
+        create(&group).unwrap();
+        assert_eq!(fs::read_dir(&group).unwrap().count(), 0);
+        // One that is in use is left alone.
+        fs::write(group.join("cgroup.procs"), "7").unwrap();
+        assert_eq!(create(&group).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_dir_all(&group).unwrap();
     }
 }

@@ -93,6 +93,7 @@ impl RouterState {
         }
         // From here on, elements alone have the texts of their arguments.
         self.graph.elements.iter_mut().for_each(|element| element.config = String::new());
+        self.started.set(self.resources.steady());
         Ok((self, problems))
     }
 
@@ -219,6 +220,7 @@ impl RouterState {
             owed: Cell::default(),
             has_moved: Cell::default(),
             stepped: Cell::default(),
+            started: Cell::default(),
             has_run_timers: Cell::new(false),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),

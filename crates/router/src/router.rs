@@ -202,12 +202,16 @@ impl Router {
 
     /// Runs expired timers; returns whether there were any.
     pub(crate) fn run_timers(&self) -> bool {
-        let state = &self.state;
-        if state.timers.borrow().next().is_none() {
+        if self.state.timers.borrow().next().is_none() {
             return false;
         }
-        state.resources.clock.refresh();
-        let now = state.resources.steady();
+        self.state.resources.clock.refresh();
+        self.run_timers_due(self.state.resources.steady())
+    }
+
+    /// Runs the timers that expire at this time or before. Returns whether there were any.
+    pub(crate) fn run_timers_due(&self, now: Timestamp) -> bool {
+        let state = &self.state;
         // Timers set for the current time during this loop run in the next round.
         let mut left = state.timers.borrow().due_count(now);
         let worked = left > 0;

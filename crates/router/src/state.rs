@@ -78,6 +78,8 @@ pub(crate) struct RouterState {
     pub(crate) has_moved: Cell<bool>,
     /// When the last step of a long write ended.
     pub(crate) stepped: Cell<Timestamp>,
+    /// When the elements were initialised, in monotonic time.
+    pub(crate) started: Cell<Timestamp>,
     /// Whether a turn has run timers.
     pub(crate) has_run_timers: Cell<bool>,
     /// The books of the configurations before.

@@ -30,7 +30,11 @@ impl Router {
             return Turn { worked: removed, next: None, stopped: true };
         }
         let tasks = self.state.move_packets(|| self.run_tasks()) | removed;
-        let timers = self.starting(Self::run_timers);
+        let timers = match self.state.has_run_timers.get() {
+            true => self.run_timers(),
+            // Waits that have ended meanwhile, because this turn comes late, are not a part of the start.
+            false => self.starting(|router| router.run_timers_due(router.state.started.get())),
+        };
         self.state.has_run_timers.set(true);
         let descriptors = self.state.move_packets(|| self.poll_descriptors());
         let next = self

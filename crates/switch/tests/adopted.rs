@@ -18,7 +18,7 @@ use test_support::{Capability, require, skip};
 mod xdp;
 
 /// How long a test waits for expected frames.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Moves this thread into a new network namespace. Returns false if the test is skipped.
 fn own_network() -> bool {

@@ -13,7 +13,7 @@ use switch::driver::BoxPort;
 use switch::{LearningBridge, LearningSettings, PortSettings, SwitchRunner};
 use test_support::{Capability, require};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Number of boxes: half of them processes and half virtual machines, or all processes where KVM is not available.
 const BOXES: usize = 500;

@@ -23,7 +23,7 @@ use switch::{
 use test_support::{Capability, require, skip};
 
 /// How long a test waits for what it expects.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(40);
 const VXLAN: Encapsulation = Encapsulation::Vxlan;
 const GENEVE: Encapsulation = Encapsulation::Geneve;
 

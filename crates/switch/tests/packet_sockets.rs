@@ -16,7 +16,7 @@ use switch::{
 use test_support::{Capability, require, skip};
 
 /// How long a test waits for expected frames.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Moves this thread into a new network namespace with a veth pair, `left` and `right`. Returns false if the test is
 /// skipped.

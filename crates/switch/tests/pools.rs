@@ -23,7 +23,7 @@ mod even;
 
 use even::Even;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 type Port = BoxPort<Arc<SharedRegion>>;
 

@@ -16,7 +16,7 @@ use switch::{
 };
 use test_support::{Capability, require, skip};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 fn frame(destination: u8, source: u8, number: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];

@@ -13,7 +13,7 @@ use switch::{
 };
 use test_support::{Capability, require};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A tenant's addresses.
 #[derive(Clone, Copy)]

@@ -118,20 +118,31 @@ impl Supervisor {
         &self,
         ask: impl Fn() -> Result<T, OperationError>,
     ) -> Result<T, OperationError> {
+        self.until_rebuilt_within(REBUILD_TIMEOUT, ask)
+    }
+
+    fn until_rebuilt_within<T>(
+        &self,
+        timeout: Duration,
+        ask: impl Fn() -> Result<T, OperationError>,
+    ) -> Result<T, OperationError> {
         let start = Instant::now();
         loop {
             let before = self.0.rebuilds.watch();
             let result = ask();
             let is_rebuilt = self.0.rebuilds.was_any(before);
-            let may_return = match &result {
-                Err(OperationError::NoBox(_) | OperationError::NoSwitch(_) | OperationError::NoPort(..)) => {
-                    is_rebuilt
-                }
-                Err(OperationError::Fabric(FabricError::Disconnected)) => true,
-                _ => false,
-            };
-            if !may_return || self.0.is_ending() || start.elapsed() > REBUILD_TIMEOUT {
+            let is_missing = matches!(
+                &result,
+                Err(OperationError::NoBox(_) | OperationError::NoSwitch(_) | OperationError::NoPort(..))
+            );
+            let has_ended = matches!(&result, Err(OperationError::Fabric(FabricError::Disconnected)));
+            let may_return = has_ended || is_missing && is_rebuilt;
+            if !may_return || self.0.is_ending() {
                 return result;
+            }
+            if start.elapsed() > timeout {
+                // A rebuild of many boxes takes longer on a loaded machine.
+                return if is_missing { Err(FabricError::Disconnected.into()) } else { result };
             }
             std::thread::sleep(REBUILD_PAUSE);
         }
@@ -311,5 +322,24 @@ impl Supervisor {
     /// When the daemon started.
     pub(crate) fn started(&self) -> Time {
         self.0.started
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::TestBed;
+    use super::*;
+
+    /// Otherwise a client would take a box for removed that is about to run again.
+    #[test]
+    fn nothing_is_said_to_be_missing_while_its_fabric_is_rebuilt() {
+        let bed = TestBed::with_probe();
+        let ask = || -> Result<(), OperationError> { Err(OperationError::NoBox("fw".parse().unwrap())) };
+        let answer = || bed.until_rebuilt_within(Duration::ZERO, ask).unwrap_err();
+        assert!(matches!(answer(), OperationError::NoBox(_)));
+        let rebuild = bed.0.rebuilds.begin();
+        assert!(matches!(answer(), OperationError::Fabric(FabricError::Disconnected)));
+        drop(rebuild);
+        assert!(matches!(answer(), OperationError::NoBox(_)));
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
 /// A timeout long enough for a loaded machine; only a failure takes this long.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The host that all tests of a program share.
 pub(crate) fn host() -> &'static Host {

@@ -33,10 +33,13 @@ pub(crate) struct SteppedPlatform {
     /// Whether a sleep lasts until the alarm instead of returning at once.
     pub(crate) sleeps_until_alarm: Cell<bool>,
     pub(crate) alarm: Cell<Option<u64>>,
+    /// The cycles that pass before each look at them: a box may be delayed at any time.
+    pub(crate) delay: Cell<u64>,
 }
 
 impl Platform for SteppedPlatform {
     fn cycles(&self) -> u64 {
+        self.cycles.set(self.cycles.get() + self.delay.get());
         self.cycles.get()
     }
 

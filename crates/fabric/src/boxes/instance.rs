@@ -7,7 +7,7 @@ use crate::fair_lock::{FairLock, LockTimeout};
 use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
 use boundary::{Message, PublishedAccount, Request};
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use sandbox::{CallError, ControlHandle, CreateError, Events, ExitStatus, Sandbox, Snapshot, State, Usage};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -301,14 +301,15 @@ impl Instance {
     }
 
     /// Sets its share relative to other boxes: packets per turn, the weight of a virtual machine, and the nice value of
-    /// a process.
+    /// a process, which counts from this process's own.
     pub(crate) fn set_share(&self, share: Share) {
+        let own = getpriority_process(None).unwrap_or_default();
         for control in self.controls() {
             control.set_quantum(share.quantum);
             control.set_weight(share.weight);
             if let Some(process) = control.process_id().and_then(Pid::from_raw) {
                 // Without the privilege to lower the nice value, it stays as it is.
-                let _ = setpriority_process(Some(process), share.nice);
+                let _ = setpriority_process(Some(process), (own + share.nice).clamp(-20, 19));
             }
         }
     }

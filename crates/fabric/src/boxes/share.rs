@@ -15,7 +15,7 @@ pub(crate) struct Share {
     /// Packets per turn. At the default weight: the size of a ring, or of a pipe's rings if the box is at a pipe. 0
     /// means unlimited, for a box with a reserved processor, which shares its turn with no other box.
     pub(crate) quantum: u32,
-    /// The nice value of its process. Each step changes the kernel's share by a factor of 1.25.
+    /// The nice value of its process, above the fabric's. Each step changes the kernel's share by a factor of 1.25.
     pub(crate) nice: i32,
 }
 

@@ -1,6 +1,7 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::ended_flows::EndedFlows;
+use super::functions::Looks;
 use super::pairs::{PairPipes, PairSlots, Port, rings_of};
 use super::records::{
     AttachRequest, BoxPortRecord, Disconnected, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,
@@ -41,6 +42,8 @@ pub(crate) struct Network {
     pub(super) silent: Option<SyncSender<Silent>>,
     /// Who hands flows over.
     pub(super) handovers: Option<SyncSender<()>>,
+    /// The looks at the functions that attached themselves.
+    pub(super) looks: Looks,
 }
 
 impl Network {
@@ -58,6 +61,7 @@ impl Network {
             ended_flows: None,
             silent: None,
             handovers: None,
+            looks: Looks::default(),
         })
     }
 

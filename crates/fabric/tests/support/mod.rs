@@ -159,7 +159,7 @@ impl TestBed {
         let begin = Instant::now();
         while !done(self) {
             let seen = || (self.0.ask(orders::Traffic {}), self.0.ask(orders::Steering { switch: lan() }));
-            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", seen());
+            assert!(begin.elapsed() < Duration::from_secs(40), "{what}: {:?}", seen());
             thread::sleep(Duration::from_millis(5));
         }
     }

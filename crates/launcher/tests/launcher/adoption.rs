@@ -1,9 +1,9 @@
 //! What happens when a launcher is killed: its fabrics go on, and the next launcher adopts them.
 
-use super::support::{STORE, TIMEOUT, TestLauncher, ask, exists, kill, wait_for};
+use super::support::{STORE, TIMEOUT, TestLauncher, ask, bound, exists, kill, wait_for};
 use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, SocketProtocol};
 use protocol::{HelloError, StoreIdentity};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::listen;
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,9 +20,7 @@ fn socket_of(launcher: &TestLauncher, number: &str) -> PathBuf {
 
 /// Another process than a fabric, here this one, listens.
 fn pretend(path: &Path) -> OwnedFd {
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-    let socket = socket.expect("a socket");
-    bind(&socket, &SocketAddrUnix::new(path).expect("a path")).expect("a new file");
+    let socket = bound(path);
     listen(&socket, 1).expect("a socket that listens");
     socket
 }
@@ -83,6 +81,7 @@ fn adopted_fabrics_end_with_their_launcher() {
     ask(&fabric, &[]);
     launcher.kill();
     launcher.start_another(&[]);
+    drop(launcher.connect());
     // It has no client, but a fabric.
     std::thread::sleep(std::time::Duration::from_millis(600));
     assert!(launcher.has_ended().is_none());
@@ -160,8 +159,8 @@ fn what_is_no_fabric_is_left_alone() {
     let mut launcher = TestLauncher::start_to_stay();
     launcher.connect();
     launcher.kill();
-    // The socket has no listener any more.
-    drop(pretend(&socket_of(&launcher, "7")));
+    // The socket has no listener.
+    drop(bound(&socket_of(&launcher, "7")));
     let others = ["x", "", "01", "+1", "-1", "4294967296", "1.lock"].map(|name| socket_of(&launcher, name));
     let listening = others.each_ref().map(|path| pretend(path));
     let file = socket_of(&launcher, "8");

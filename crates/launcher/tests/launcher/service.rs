@@ -1,6 +1,6 @@
 //! Who may connect, to which launcher, and what a hostile client can do.
 
-use super::support::{STORE, TIMEOUT, TestLauncher, command, folder, starter, wait_for};
+use super::support::{STORE, TIMEOUT, TestLauncher, bound, command, folder, starter, wait_for};
 use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, Reply, Request, VERSION, start};
 use protocol::{Channel, ChannelError, Hello, HelloError};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -9,7 +9,6 @@ use rustix::thread::set_thread_res_uid;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -100,7 +99,7 @@ fn a_missing_launcher_is_started() {
     let folder = folder();
     let socket = folder.join("launcher.sock");
     // A socket that a launcher left behind is no launcher.
-    drop(UnixListener::bind(&socket).expect("a socket"));
+    drop(bound(&socket));
     let mut clients: Vec<Client> = thread::scope(|scope| {
         let starts: Vec<_> = (0..4)
             .map(|_| {

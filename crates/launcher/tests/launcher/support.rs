@@ -9,6 +9,7 @@ use protocol::launcher::{
     serve_starts,
 };
 use protocol::{Channel, Received};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, setpriority_process};
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +34,7 @@ const THREADS: &str = "LAUNCHER_TEST_THREADS";
 pub(crate) const STORE: [u8; 16] = *b"store of a test!";
 
 /// How long a test waits for what must happen.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// How long a fabric of a test waits for another launcher.
 const ADOPTION_TIMEOUT: Duration = Duration::from_secs(3);
@@ -181,6 +182,8 @@ pub(crate) struct TestLauncher {
     pub(crate) folder: PathBuf,
     pub(crate) socket: PathBuf,
     variables: Vec<(&'static str, String)>,
+    /// Until a test connects, or it would be idle until then.
+    first_client: Mutex<Option<Client>>,
 }
 
 /// An empty folder that no other test uses.
@@ -190,6 +193,15 @@ pub(crate) fn folder() -> PathBuf {
     let folder = std::env::temp_dir().join(name);
     fs::create_dir_all(&folder).expect("a folder");
     folder
+}
+
+/// A socket at which nobody listens. A process that another test starts may have a copy of a listening one for a moment after it
+/// was closed.
+pub(crate) fn bound(path: &Path) -> OwnedFd {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
+    bind(&socket, &SocketAddrUnix::new(path).expect("a path")).expect("a new file");
+    socket
 }
 
 /// A command that runs a launcher.
@@ -253,14 +265,19 @@ impl TestLauncher {
         let socket = folder.join("launcher.sock");
         let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.to_string())).collect();
         let process = spawn(&socket, wrapper, &variables);
-        let mut launcher = Self { process, folder, socket, variables };
+        let mut launcher = Self { process, folder, socket, variables, first_client: Mutex::default() };
         launcher.wait();
         launcher
     }
 
     fn wait(&mut self) {
         // The file exists a moment before the launcher listens.
-        wait_for(|| Client::connect(&self.socket, STORE, TIMEOUT).is_ok() || self.has_ended().is_some());
+        let mut client = None;
+        wait_for(|| {
+            client = Client::connect(&self.socket, STORE, TIMEOUT).ok();
+            client.is_some() || self.has_ended().is_some()
+        });
+        self.first_client = Mutex::new(client);
     }
 
     /// Kills the launcher.
@@ -276,7 +293,9 @@ impl TestLauncher {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        Client::connect(&self.socket, STORE, TIMEOUT).expect("a launcher")
+        let client = Client::connect(&self.socket, STORE, TIMEOUT).expect("a launcher");
+        *self.first_client.lock().expect("no panic") = None;
+        client
     }
 
     /// How it ended, if it has.

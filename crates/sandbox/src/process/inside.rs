@@ -12,7 +12,7 @@ use std::time::Duration;
 use test_support::{Capability, require, skip};
 
 /// Bounds every wait, also on a busy machine.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The host of all tests here.
 fn host() -> &'static Host {

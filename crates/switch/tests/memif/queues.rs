@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use switch::driver::{LinkState, MemifPort, MemifSettings};
 use switch::{Batch, Driver};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A server and a client, each with a number of rings and of drivers, that are connected.
 fn divided(socket: &Socket, server: [usize; 2], client: [usize; 2]) -> [Vec<MemifPort>; 2] {

@@ -15,7 +15,7 @@ use switch::{
 };
 use test_support::{Capability, require};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// What is counted between a switch and what is behind its port.
 const PORT_REASONS: [Reason; 7] = [
