@@ -268,10 +268,9 @@ impl Context<'_> {
     pub fn send_to_ports(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
         let outputs = self.outputs() as u32;
         // Fast path: all packets go to one output, so the batch stays whole.
-        if let [first, rest @ ..] = ports
+        if let Some(first) = ports.first().filter(|first| **first < outputs)
             && ports.len() >= batch.len()
-            && *first < outputs
-            && rest.iter().all(|port| port == first)
+            && are_all(ports, *first)
         {
             return self.emit(*first as usize, batch);
         }
@@ -298,7 +297,8 @@ impl Context<'_> {
         self.recycle(batch);
         // They leave in the order of their first packets.
         let mut left = parts.iter().filter(|part| !part.is_empty()).count();
-        let mut ports = ports.iter().map(|port| outputs.min(*port as usize)).chain([outputs]);
+        let runs = ports.chunk_by(|one, other| one == other).filter_map(|run| run.first());
+        let mut ports = runs.map(|port| outputs.min(*port as usize)).chain([outputs]);
         while left > 0
             && let Some(port) = ports.next()
         {
@@ -676,4 +676,11 @@ impl Context<'_> {
     pub fn shares_random(&self) -> bool {
         self.resources.random.is_shared()
     }
+}
+
+/// Whether all numbers are this one. They are compared in groups, without a branch for each.
+fn are_all(numbers: &[u32], one: u32) -> bool {
+    let differs = |some: &[u32]| some.iter().fold(0, |bits, number| bits | number ^ one) != 0;
+    let (groups, rest) = numbers.as_chunks::<16>();
+    !groups.iter().any(|group| differs(group)) && !differs(rest)
 }

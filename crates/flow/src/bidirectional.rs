@@ -1,6 +1,6 @@
 //! Flows that are found by the key of either direction, for rewriters.
 
-use crate::index::Candidate;
+use crate::index::{BucketLookup, Candidate};
 use crate::{Index, Key, Seed, Slab};
 
 /// Maximum flows: index handles hold the direction in the lowest bit.
@@ -54,6 +54,23 @@ pub enum InsertError {
     Full,
 }
 
+/// One of many lookups that have begun, between its two cache misses.
+pub struct FlowLookup<'a, K, F> {
+    table: &'a BidirectionalTable<K, F>,
+    bucket: BucketLookup<'a>,
+}
+
+impl<K: Key, F> FlowLookup<'_, K, F> {
+    /// The likely result of `find`, whose flow is prefetched. In rare cases it is another flow with the same hash: compare the
+    /// key of the flow, and call `find_again` if it differs. `None` is certain.
+    #[inline(always)]
+    pub fn likely(&self) -> Option<FlowDirection> {
+        let direction = FlowDirection::unpacked(self.table.index.likely(self.bucket)?);
+        self.table.flows.prefetch(direction.flow);
+        Some(direction)
+    }
+}
+
 impl<K: Key, F> BidirectionalTable<K, F> {
     /// Creates an empty table. The seed comes from the environment's random numbers.
     pub fn new(seed: Seed) -> Self {
@@ -82,7 +99,7 @@ impl<K: Key, F> BidirectionalTable<K, F> {
         self.resolve_candidate(hash, self.index.candidate(hash), key)
     }
 
-    /// The flow and direction of a key that was looked up before, by `find_likely` or `find`. Flows may have been added or
+    /// The flow and direction of a key that was looked up before, by `begin_lookup` or `find`. Flows may have been added or
     /// removed since.
     #[inline]
     pub fn find_again(&self, key: K, before: Option<FlowDirection>) -> Option<FlowDirection> {
@@ -105,16 +122,10 @@ impl<K: Key, F> BidirectionalTable<K, F> {
         self.index.find(hash, |packed| self.is(packed, key)).map(FlowDirection::unpacked)
     }
 
-    /// Looks up many keys together, so that their cache misses overlap: `directions[i]` becomes the likely result of
-    /// `find(keys[i])`. In rare cases it is another flow with the same hash: compare the key of the flow, and call `find_again` if
-    /// it differs. `None` is certain. Stops at the shorter end.
-    pub fn find_likely(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
-        self.index.find_likely(
-            self.seed,
-            (keys, directions),
-            |packed| self.flows.prefetch(packed >> 1),
-            |likely| likely.map(FlowDirection::unpacked),
-        );
+    /// Begins to look up one of many keys. To let their cache misses overlap, begin some lookups, and then take the results.
+    #[inline(always)]
+    pub fn begin_lookup(&self, key: K) -> FlowLookup<'_, K, F> {
+        FlowLookup { table: self, bucket: self.index.begin_lookup(key.hash(self.seed)) }
     }
 
     /// A flow with its keys.
@@ -191,7 +202,6 @@ mod tests {
     use super::*;
     use crate::Ip4Flow;
     use alloc::collections::BTreeMap;
-    use alloc::vec;
     use alloc::vec::Vec;
     use random::Random;
 
@@ -231,8 +241,8 @@ mod tests {
             }
         }
         let keys: Vec<_> = (0..1_000).map(|_| key(&mut random)).collect();
-        let mut directions = vec![None; keys.len()];
-        table.find_likely(&keys, &mut directions);
+        let lookups: Vec<_> = keys.iter().map(|key| table.begin_lookup(*key)).collect();
+        let directions: Vec<_> = lookups.iter().map(FlowLookup::likely).collect();
         for (key, likely) in keys.iter().zip(&directions) {
             let known = model.get(key).copied();
             assert_eq!((table.find(*key), table.find_again(*key, *likely)), (known, known));

@@ -57,6 +57,19 @@ impl Bucket {
         handle.copied().filter(|handle| *handle != NONE)
     }
 
+    /// The result of reading this bucket, as the first one of a hash.
+    #[inline(always)]
+    fn candidate(&self, tag: u32) -> Candidate {
+        let equal = self.matches(tag);
+        if equal != 0 {
+            self.lowest(equal).map_or(Candidate::Unknown, Candidate::Handle)
+        } else if self.next == NONE {
+            Candidate::None
+        } else {
+            Candidate::Unknown
+        }
+    }
+
     fn push(&mut self, tag: u32, handle: u32) {
         let len = self.len();
         self.tags[len] = tag;
@@ -82,6 +95,13 @@ pub(crate) enum Candidate {
     None,
     /// Undecided: the bucket has an overflow bucket.
     Unknown,
+}
+
+/// A lookup whose first bucket is on its way to the cache.
+#[derive(Clone, Copy)]
+pub(crate) struct BucketLookup<'a> {
+    bucket: &'a Bucket,
+    tag: u32,
 }
 
 /// Maps hashes to handles (`u32` except `u32::MAX`), whose meaning the caller defines.
@@ -218,21 +238,35 @@ impl Index {
         prefetch: impl Fn(u32),
         result: impl Fn(Option<u32>) -> T,
     ) {
-        let mut hashes = [0; LOOKUP_GROUP];
+        let mut lookups = [BucketLookup { bucket: self.bucket(0), tag: 0 }; LOOKUP_GROUP];
         for (keys, found) in keys.chunks(LOOKUP_GROUP).zip(found.chunks_mut(LOOKUP_GROUP)) {
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = key.hash(seed);
-                self.prefetch(*hash);
+            for (lookup, key) in lookups.iter_mut().zip(keys) {
+                *lookup = self.begin_lookup(key.hash(seed));
             }
-            for ((found, &hash), _) in found.iter_mut().zip(&hashes).zip(keys) {
-                let likely = match self.candidate(hash) {
-                    Candidate::Handle(handle) => Some(handle),
-                    Candidate::None => None,
-                    Candidate::Unknown => self.first(hash),
-                };
+            for ((found, lookup), _) in found.iter_mut().zip(&lookups).zip(keys) {
+                let likely = self.likely(*lookup);
                 likely.map(&prefetch);
                 *found = result(likely);
             }
+        }
+    }
+
+    /// Begins a lookup: prefetches the first bucket of a hash.
+    #[inline(always)]
+    pub(crate) fn begin_lookup(&self, hash: u64) -> BucketLookup<'_> {
+        let tag = hash as u32;
+        let bucket = self.bucket(self.home(tag));
+        packet::prefetch(bucket);
+        BucketLookup { bucket, tag }
+    }
+
+    /// Ends a lookup: the first handle that was inserted with its hash.
+    #[inline(always)]
+    pub(crate) fn likely(&self, BucketLookup { bucket, tag }: BucketLookup) -> Option<u32> {
+        match bucket.candidate(tag) {
+            Candidate::Handle(handle) => Some(handle),
+            Candidate::None => None,
+            Candidate::Unknown => self.first(tag.into()),
         }
     }
 
@@ -242,25 +276,11 @@ impl Index {
         self.find(hash, |_| true)
     }
 
-    /// Prefetches the first bucket of a hash.
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        packet::prefetch(self.bucket(self.home(hash as u32)));
-    }
-
     /// The result of reading the first bucket of a hash.
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64) -> Candidate {
         let tag = hash as u32;
-        let bucket = self.bucket(self.home(tag));
-        let equal = bucket.matches(tag);
-        if equal != 0 {
-            bucket.lowest(equal).map_or(Candidate::Unknown, Candidate::Handle)
-        } else if bucket.next == NONE {
-            Candidate::None
-        } else {
-            Candidate::Unknown
-        }
+        self.bucket(self.home(tag)).candidate(tag)
     }
 
     /// The bucket in which a tag belongs.

@@ -24,7 +24,7 @@ mod ports;
 mod slab;
 mod table;
 
-pub use bidirectional::{BidirectionalFlow, BidirectionalTable, FlowDirection, InsertError};
+pub use bidirectional::{BidirectionalFlow, BidirectionalTable, FlowDirection, FlowLookup, InsertError};
 pub use expiry::Timeouts;
 pub use hash::{Key, Seed};
 pub use index::Index;

@@ -12,7 +12,7 @@ use super::input::Input;
 use super::mapping::Lifetimes;
 use super::states::RewriterStates;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
-use flow::{FlowDirection, Ip4Flow, Seed};
+use flow::{FlowDirection, FlowLookup, Seed};
 
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
@@ -52,50 +52,43 @@ pub(crate) struct Rewriter<K: 'static> {
     /// Errors in the specifications of inputs.
     problems: SetupError,
     interval: Timestamp,
-    keys: Vec<Option<Key>>,
-    lookups: [TableLookup; 2],
+    /// For each packet of a batch.
+    lookups: Vec<PacketLookup>,
     kind: PhantomData<K>,
 }
 
-/// The keys of a batch that belong to one table.
-#[derive(Default)]
-struct TableLookup {
-    keys: Vec<Ip4Flow>,
-    /// Number of keys.
-    count: usize,
-    sides: Vec<Option<FlowDirection>>,
-    /// Index of the next key to use.
-    next: usize,
+/// What is known of a packet when its batch has been looked up.
+#[derive(Clone, Copy, Default)]
+struct PacketLookup {
+    key: Option<Key>,
+    /// The likely flow of the key.
+    likely: Option<FlowDirection>,
 }
+
+/// Packets that are looked up together, so that their cache misses overlap.
+const LOOKUP_GROUP: usize = 32;
 
 impl<K: RewriterClass> Rewriter<K> {
     /// Looks up the likely flows of a batch, all together.
     fn lookup_flow(&mut self, set: &FlowSet, batch: &Batch) {
         let packets = batch.as_slice();
-        if self.keys.len() < packets.len() {
-            self.keys.resize(packets.len(), None);
+        if self.lookups.len() < packets.len() {
+            self.lookups.resize(packets.len(), PacketLookup::default());
         }
-        for lookup in &mut self.lookups {
-            if lookup.keys.len() < packets.len() {
-                lookup.keys.resize(packets.len(), Ip4Flow::default());
-                lookup.sides.resize(packets.len(), None);
+        let maps = set.members.get(self.flows.member.get()).map_or(&[][..], |member| &member.maps);
+        for (packets, found) in packets.chunks(LOOKUP_GROUP).zip(self.lookups.chunks_mut(LOOKUP_GROUP)) {
+            let mut lookups = [const { None }; LOOKUP_GROUP];
+            for ((packet, found), lookup) in packets.iter().zip(&mut *found).zip(&mut lookups) {
+                found.key = K::KEY_FIELDS.key(packet);
+                if let Some(key) = found.key
+                    && let Some(map) = maps.get(usize::from(key.map))
+                {
+                    *lookup = Some(map.pairs.begin_lookup(key.flow));
+                }
             }
-            (lookup.count, lookup.next) = (0, 0);
-        }
-        for (packet, found) in packets.iter().zip(&mut self.keys) {
-            let key = K::KEY_FIELDS.key(packet);
-            *found = key;
-            if let Some(key) = key
-                && let Some(lookup) = self.lookups.get_mut(usize::from(key.map))
-                && let Some(slot) = lookup.keys.get_mut(lookup.count)
-            {
-                *slot = key.flow;
-                lookup.count += 1;
+            for (found, lookup) in found.iter_mut().zip(&lookups) {
+                found.likely = lookup.as_ref().and_then(FlowLookup::likely);
             }
-        }
-        let Some(member) = set.members.get(self.flows.member.get()) else { return };
-        for (lookup, map) in self.lookups.iter_mut().zip(&member.maps) {
-            map.pairs.find_likely(lookup.keys.get(..lookup.count).unwrap_or(&[]), &mut lookup.sides);
         }
     }
 
@@ -121,13 +114,9 @@ impl<K: RewriterClass> Rewriter<K> {
         let Some(member) = set.members.get_mut(self.flows.member.get()) else { return 0 };
         let annotations = self.flows.annotations;
         let mut count = 0;
-        for (packet, key) in packets.iter_mut().zip(self.keys.get(first..).unwrap_or_default()) {
-            let Some(key) = key else { break };
-            let map = usize::from(key.map);
-            let (Some(lookup), Some(table)) = (self.lookups.get_mut(map), member.maps.get_mut(map)) else {
-                break;
-            };
-            let Some(side) = lookup.sides.get(lookup.next).copied().flatten() else { break };
+        for (packet, lookup) in packets.iter_mut().zip(self.lookups.get(first..).unwrap_or_default()) {
+            let PacketLookup { key: Some(key), likely: Some(side) } = lookup else { break };
+            let Some(table) = member.maps.get_mut(usize::from(key.map)) else { break };
             let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else { break };
             let output = mapping.outputs[usize::from(side.reply)];
             // It may be another flow: that of the key may have been replaced since the batch was looked up.
@@ -139,7 +128,6 @@ impl<K: RewriterClass> Rewriter<K> {
             if !table.lifetimes.postpone(mapping, now) {
                 table.renew(side.flow, now);
             }
-            lookup.next += 1;
             count += 1;
         }
         count
@@ -151,19 +139,16 @@ impl<K: RewriterClass> Rewriter<K> {
         &mut self,
         cx: &Context,
         set: &mut FlowSet,
-        (port, key): (usize, Option<Key>),
+        (port, lookup): (usize, PacketLookup),
         packet: &mut Packet,
         now: u64,
     ) -> Result<u16, Reason> {
-        let Some(key) = key else { return self.pass_or_reject(port) };
+        let Some(key) = lookup.key else { return self.pass_or_reject(port) };
         let map = usize::from(key.map);
-        let Some(lookup) = self.lookups.get_mut(map) else { return Err(Reason::NOT_REWRITABLE) };
-        let likely = lookup.sides.get(lookup.next).copied().flatten();
-        lookup.next += 1;
         let member = self.flows.member.get();
         let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
         // Flows may have been added or removed since the batch was looked up.
-        let mut side = table.pairs.find_again(key.flow, likely);
+        let mut side = table.pairs.find_again(key.flow, lookup.likely);
         if side.is_none() {
             side = K::KEY_FIELDS.reply_key(packet).and_then(|reply| table.pairs.find(reply));
         }
@@ -295,8 +280,7 @@ impl<K: RewriterClass> Element for Rewriter<K> {
             capacity: settings.capacity,
             problems,
             interval: settings.interval,
-            keys: Vec::new(),
-            lookups: Default::default(),
+            lookups: Vec::new(),
             kind: PhantomData,
         })
     }
@@ -332,8 +316,8 @@ impl<K: RewriterClass> Element for Rewriter<K> {
             let Some(packet) = left.get_mut(known) else {
                 return cx.emit(first.unwrap_or(0).into(), batch);
             };
-            let key = self.keys.get(passed).copied().flatten();
-            match self.rewrite(cx, &mut set, (port, key), packet, now) {
+            let lookup = self.lookups.get(passed).copied().unwrap_or_default();
+            match self.rewrite(cx, &mut set, (port, lookup), packet, now) {
                 // A new flow, of which the others are independent.
                 Ok(output) if *first.get_or_insert(output) == output => passed += 1,
                 result => break Some(result),
@@ -342,10 +326,11 @@ impl<K: RewriterClass> Element for Rewriter<K> {
         let mut index = (passed > 0).then_some(0);
         let mut count = passed;
         batch.filter_map_from(passed, |mut packet| {
-            let key = self.keys.get(count).copied().flatten();
+            let lookup = self.lookups.get(count).copied().unwrap_or_default();
             count += 1;
-            let result =
-                rewritten.take().unwrap_or_else(|| self.rewrite(cx, &mut set, (port, key), &mut packet, now));
+            let result = rewritten
+                .take()
+                .unwrap_or_else(|| self.rewrite(cx, &mut set, (port, lookup), &mut packet, now));
             match result {
                 Ok(output) => {
                     // Packets stay in the batch while they go to the first packet's output and nothing must be sent in
