@@ -11,7 +11,7 @@ use serde_json::Value;
 const REPETITIONS: u32 = 9;
 
 /// The time for a process to reach a state.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Runs the program with arguments and standard input.
 fn clickbox(arguments: &[&str], input: &str) -> Output {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 fn launcher(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));

@@ -86,14 +86,14 @@ fn steer_packets(threads: &str) {
     assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 99));
     assert_eq!(packet.data.get(6..12), Some(&[2, 0, 0, 0, 0, 1][..]));
     assert_eq!(count(&daemon, "sink-lan/c.count"), 0);
-    // Packets are reported when they come, and not once a second.
-    let (mut last, mut pause) = (Instant::now(), Duration::ZERO);
-    for _ in 0..120 {
+    // Packets are reported when they come, and not once a second. On a loaded machine some come together, and some late.
+    let (begin, mut last, mut apart) = (Instant::now(), Instant::now(), 0);
+    while apart < 20 {
         controller.packet_in();
-        pause = pause.max(last.elapsed());
+        apart += usize::from((2..500).contains(&last.elapsed().as_millis()));
         last = Instant::now();
+        assert!(begin.elapsed() < TIMEOUT, "{apart} came apart from others");
     }
-    assert!(pause < Duration::from_millis(500), "{pause:?}");
     // One packet goes out again, then all go straight.
     let port = controller.port("sink-lan.0");
     let in_port = controller.port("source-lan.0");
@@ -118,9 +118,14 @@ fn steer_packets(threads: &str) {
     }));
     daemon.until(&["read", "sink-lan/c.count"], "1");
     controller.add(1, 5, Output::Port(port));
+    let pass = || {
+        let before = count(&daemon, "sink-lan/c.count");
+        until("packets go straight", || count(&daemon, "sink-lan/c.count") > before + 50);
+    };
+    pass();
+    // Those that came before the entry may still be on their way.
     while controller.next(Duration::from_millis(300)).is_some() {}
-    let before = count(&daemon, "sink-lan/c.count");
-    until("packets go straight", || count(&daemon, "sink-lan/c.count") > before + 50);
+    pass();
     assert_eq!(controller.next(Duration::ZERO), None);
 
     // It configures ports, and is told what became of them.

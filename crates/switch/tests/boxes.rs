@@ -75,7 +75,8 @@ fn a_mirroring_box_answers_through_the_bridge() {
             while back.len() < usize::from(round + 1) * 100 {
                 assert!(start.elapsed() < TIMEOUT, "{} came back", back.len());
                 if bridge.step() == 0 {
-                    bridge.wait(Duration::from_millis(200));
+                    // The wake event ends each sleep: one without it would take all the time that there is.
+                    bridge.wait(TIMEOUT);
                 }
                 let mut came = Batch::new(256);
                 outside.receive(&mut came).unwrap();
@@ -86,8 +87,6 @@ fn a_mirroring_box_answers_through_the_bridge() {
         assert_eq!(back, expected);
         let counters = *bridge.switch().counters(port).unwrap();
         assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
-        // The runner slept about ten times instead of spinning, and the wake event, not the timeout, ended each sleep.
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
 }
 

@@ -1,7 +1,7 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::ended_flows::EndedFlows;
-use super::functions::Looks;
+use super::looks::Looks;
 use super::pairs::{PairPipes, PairSlots, Port, rings_of};
 use super::records::{
     AttachRequest, BoxPortRecord, Disconnected, Endpoint, PipeRecord, PortLocation, Silent, SwitchRecord,

@@ -9,14 +9,14 @@ use super::flows::all_steering;
 use super::pairs::captured;
 use super::records::{AttachedInstance, AttachedInstances, NewPort, SwitchRecord};
 use crate::error::{OperationError, PortError};
-use crate::limits::{FUNCTION_LOOK_INTERVAL, MAX_FUNCTION_SILENCE};
+use crate::limits::MAX_FUNCTION_SILENCE;
 use model::{
     AddPort, BoxName, Destination, Faces, Limits, MAX_REPLICAS, Owner, PortDriver, PortName, ServiceName,
     SwitchName,
 };
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use switch::driver::FunctionPort;
 use switch::{Driver, PortKey};
 
@@ -25,21 +25,6 @@ use switch::{Driver, PortKey};
 pub(crate) struct ServiceKey {
     pub(crate) switch: SwitchName,
     pub(crate) service: ServiceName,
-}
-
-/// The looks at the functions.
-#[derive(Debug, Default)]
-pub(super) struct Looks {
-    last: Option<Instant>,
-}
-
-impl Looks {
-    /// How late the look at this time is. If it is, because the machine paused or is overloaded, the functions did not run either:
-    /// then this time does not count as theirs.
-    fn delay(&mut self, now: Instant) -> Duration {
-        let pause = self.last.replace(now).map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
-        pause.saturating_sub(2 * FUNCTION_LOOK_INTERVAL)
-    }
 }
 
 /// What a function that attaches itself has to know.
@@ -311,20 +296,5 @@ impl Network {
             }
         }
         found
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_late_look_is_known() {
-        let (mut looks, start) = (Looks::default(), Instant::now());
-        let steps = [(7000, 0), (7250, 0), (7700, 0), (8200, 0), (8800, 100), (18_800, 9500), (19_050, 0)];
-        for (at, late) in steps {
-            let [at, late] = [at, late].map(Duration::from_millis);
-            assert_eq!(looks.delay(start + at), late, "{at:?}");
-        }
     }
 }

@@ -15,6 +15,7 @@ mod flows;
 mod functions;
 mod handover;
 mod handover_record;
+mod looks;
 mod numbers;
 mod pairs;
 mod port_numbers;
