@@ -384,10 +384,11 @@ fn peer_script(path: &Path, packets_out: u64) {
     let text = format!(
         "#!/bin/sh\n\
          for file; do :; done\n\
+         ! grep -q MEMORY $file || exit 1\n\
          case $file in\n\
-         */baseline.click) echo 0.002u 0.001s 0:00.01;;\n\
-         */whole.click) echo 0.010u 0.005s 0:00.02;;\n\
-         */repeated.click) echo 0.{:03}u 0.000s 0:00.20;;\n\
+         */peer-baseline.click) echo 0.002u 0.001s 0:00.01;;\n\
+         */peer-whole.click) echo 0.010u 0.005s 0:00.02;;\n\
+         */peer-repeated.click) echo 0.{:03}u 0.000s 0:00.20;;\n\
          *) echo \"unknown file $file\" >&2; exit 1;;\n\
          esac\n\
          case \"$*\" in *'-h chain/out.count'*) echo {packets_out};; esac\n",
@@ -463,6 +464,13 @@ fn the_benchmark_prints_its_fields() {
     assert!((64.0..=256.0).contains(&batch(&results[4])), "{}", results[4]);
     let split = bench(&["--config", "loadbalancer"]);
     assert!((1.0..64.0).contains(&batch(&split[0])), "{}", split[0]);
+
+    // The peer does not know the argument for the compact form.
+    let compact = ["--config", "firewall", "--config", "wire", "--rules", "20", "--compact"];
+    let results = bench(&[&compact[..], &peer].concat());
+    let shape: Vec<_> =
+        results.iter().map(|row| (row["compact"].as_bool(), row["peer"].is_object())).collect();
+    assert_eq!(shape, [(Some(true), true), (None, true)], "{results:?}");
 
     // A failed peer is noted, and is not an error.
     let results = bench(&["--config", "wire", "--peer", "/bin/false"]);

@@ -8,17 +8,14 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flow::{
-    BidirectionalFlow, BidirectionalTable, FlowLookup, Ip4Flow, NumberChooser, NumberPool, NumberSet, Seed,
-    Table, TakenNumbers, Timeouts,
+    BidirectionalFlow, BidirectionalTable, FlowLookup, Ip4Flow, LOOKUP_GROUP, NumberChooser, NumberPool,
+    NumberSet, Seed, Table, TakenNumbers, Timeouts,
 };
 use random::Random;
 use timing::fastest;
 
 /// Lookups timed in one go.
 const LOOKUPS: usize = 1 << 18;
-
-/// Lookups that begin before the first one ends.
-const LOOKUP_GROUP: usize = 32;
 
 /// A flow as a rewriter keeps it: with its key it fills a cache line.
 #[derive(Clone, Copy)]

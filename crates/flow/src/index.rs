@@ -18,8 +18,8 @@ const CHUNK_BUCKETS: usize = 256;
 /// Average number of handles per bucket above which a bucket is added. Buckets not yet split hold up to twice as many.
 const MAX_LOAD: usize = 3;
 
-/// Keys that are looked up together, so that their cache misses overlap.
-const LOOKUP_GROUP: usize = 32;
+/// The number of lookups to begin before the first one ends, so that their cache misses overlap.
+pub const LOOKUP_GROUP: usize = 32;
 
 /// No next bucket, or no handle.
 const NONE: u32 = u32::MAX;

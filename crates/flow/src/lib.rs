@@ -27,7 +27,7 @@ mod table;
 pub use bidirectional::{BidirectionalFlow, BidirectionalTable, FlowDirection, FlowLookup, InsertError};
 pub use expiry::Timeouts;
 pub use hash::{Key, Seed};
-pub use index::Index;
+pub use index::{Index, LOOKUP_GROUP};
 pub use ip4::Ip4Flow;
 pub use lifetimes::{Lifetime, LifetimeStore, Lifetimes};
 pub use ports::{NumberChooser, NumberPool, NumberSet, TakenNumbers};

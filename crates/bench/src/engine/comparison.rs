@@ -62,6 +62,9 @@ pub struct Row {
     /// Number of filter rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<u32>,
+    /// Whether this program uses the compact form of the rules.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compact: bool,
     /// Number of routes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<u32>,
@@ -230,7 +233,8 @@ impl Workbench {
     pub fn measure(&mut self, comparison: &Comparison) -> Result<Row, ComparisonError> {
         let (capture, load, chain) = self.chain(comparison)?;
         let packets = capture.frames;
-        let files = self.files(&chain, &capture)?;
+        let files = self.files("own", &chain.for_own(&load), &capture)?;
+        let peer_files = self.files("peer", &chain, &capture)?;
         let has_counter = chain.has_output;
 
         let peer = self.peer.as_ref();
@@ -243,7 +247,7 @@ impl Workbench {
             }
             ours.run(&self.own, &files, has_counter).map_err(ComparisonError::Own)?;
             theirs = match (theirs, peer) {
-                (Ok(mut times), Some(peer)) => times.run(peer, &files, has_counter).map(|()| times),
+                (Ok(mut times), Some(peer)) => times.run(peer, &peer_files, has_counter).map(|()| times),
                 (times, _) => times,
             };
         }
@@ -254,7 +258,7 @@ impl Workbench {
             for _ in 0..comparison.runs.max(1) {
                 ours.run_repeated(&self.own, &files).map_err(ComparisonError::Own)?;
                 theirs = match (theirs, peer) {
-                    (Ok(mut times), Some(peer)) => times.run_repeated(peer, &files).map(|()| times),
+                    (Ok(mut times), Some(peer)) => times.run_repeated(peer, &peer_files).map(|()| times),
                     (times, _) => times,
                 };
             }
@@ -282,6 +286,7 @@ impl Workbench {
                 comparison.size
             },
             rules: load.rules.or_else(|| argument_count(&comparison.text, "rules")),
+            compact: load.compact,
             routes: load.routes.or_else(|| argument_count(&comparison.text, "routes")),
             flows: capture.flows.len() as u64,
             packets,
@@ -300,8 +305,8 @@ impl Workbench {
     ///
     /// The traffic can't be made, or the configuration can't be used with it.
     pub fn prepare(&mut self, comparison: &Comparison) -> Result<(String, Capture), ComparisonError> {
-        let (capture, _, chain) = self.chain(comparison)?;
-        Ok((chain.text(&capture, 1), capture))
+        let (capture, load, chain) = self.chain(comparison)?;
+        Ok((chain.for_own(&load).text(&capture, 1), capture))
     }
 
     /// The capture, the load and the chain of a comparison.
@@ -312,6 +317,7 @@ impl Workbench {
         let capture = self.capture(comparison, sessions)?;
         let mut load = comparison.load;
         load.sessions = sessions.filter(|_| is_mixed && has_element(&comparison.text, "sessions"));
+        load.compact &= has_element(&comparison.text, "rules");
         if load.rules.is_none()
             && comparison.traffic != Traffic::Constant
             && has_element(&comparison.text, "rules")
@@ -343,17 +349,17 @@ impl Workbench {
         Ok(capture)
     }
 
-    fn files(&self, chain: &Chain, capture: &Capture) -> Result<Files, ComparisonError> {
+    fn files(&self, program: &str, chain: &Chain, capture: &Capture) -> Result<Files, ComparisonError> {
         let write = |name: &str, text: &str| {
-            let path = self.folder.join(name);
+            let path = self.folder.join(format!("{program}-{name}.click"));
             std::fs::write(&path, text).map_err(|error| ComparisonError::File(path.clone(), error))?;
             Ok::<_, ComparisonError>(path)
         };
         Ok(Files {
-            baseline: write("baseline.click", &baseline(capture))?,
-            whole: write("whole.click", &chain.text(capture, 1))?,
+            baseline: write("baseline", &baseline(capture))?,
+            whole: write("whole", &chain.text(capture, 1))?,
             repeated: match chain.has_output {
-                true => Some(write("repeated.click", &chain.text(capture, REPETITIONS))?),
+                true => Some(write("repeated", &chain.text(capture, REPETITIONS))?),
                 false => None,
             },
         })

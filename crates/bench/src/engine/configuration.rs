@@ -3,7 +3,8 @@
 //! A configuration in `examples/` generates its own packets with the element `source`. Here everything after `source`
 //! becomes the compound element `Chain`, which FromDump feeds. Elements are identified by name: `source`, `out` (a
 //! Counter at the end of the main path), `rules` (an IPFilter) and `routes` (a route table). All programs get the same
-//! text. A Classifier `sessions` gets a pattern and an output for each session of the traffic.
+//! text, apart from the argument that makes this one use the compact form of its rules. A Classifier `sessions` gets a
+//! pattern and an output for each session of the traffic.
 
 use std::path::Path;
 
@@ -28,6 +29,8 @@ pub struct Load {
     pub routes: Option<u32>,
     /// Number of PPPoE sessions that a Classifier `sessions` tells apart.
     pub sessions: Option<u16>,
+    /// Whether this program uses the compact form of the rules.
+    pub compact: bool,
 }
 
 /// A configuration without its `source`.
@@ -99,6 +102,17 @@ impl Chain {
             body.replace_range(at..at + "Discard".len(), "output");
         }
         Ok(Self { body, has_output: end.is_some(), rules: drawn, routes: routes.unwrap_or_default() })
+    }
+
+    /// The chain for this program: the same, or with the argument that makes its rules use the compact form.
+    pub(crate) fn for_own(&self, load: &Load) -> Self {
+        let mut own = self.clone();
+        if load.compact
+            && let Some((_, end)) = arguments_of(&own.body, "rules")
+        {
+            own.body.insert_str(end, ", MEMORY 0");
+        }
+        own
     }
 
     /// The text that sends the packets of a capture through `copies` of the chain in series.
@@ -226,7 +240,7 @@ mod tests {
     fn a_load_replaces_rules_and_routes() {
         let text = "define($A 1, $AB 2);\nsource :: InfiniteSource(LIMIT 3) -> rules :: IPFilter(deny (x or y), allow all)\n\
                     -> routes :: R(1.0.0.0/8 1.1.1.1 2, 0/0 0) -> X($AB, $A) -> out :: Counter -> Discard;";
-        let load = Load { rules: Some(3), routes: Some(4), sessions: None };
+        let load = Load { rules: Some(3), routes: Some(4), compact: true, ..Load::default() };
         let capture = capture(10, 100);
         let chain = Chain::new(text, &load, &capture, 1).expect("a chain");
         assert!(chain.body.starts_with("\ninput -> rules :: IPFilter("), "{}", chain.body);
@@ -235,6 +249,9 @@ mod tests {
         );
         assert_eq!(argument_count(&chain.body, "rules"), Some(3));
         assert_eq!(argument_count(&chain.body, "routes"), Some(4));
+        let own = chain.for_own(&load);
+        assert_eq!(own.body, chain.body.replace("allow all)", "allow all, MEMORY 0)"));
+        assert_eq!(chain.for_own(&Load { compact: false, ..load }), chain);
         let twice = chain.text(&capture, 2);
         let end = "FromDump(\"/tmp/a b.pcap\", STOP true) -> chain :: Chain -> Chain -> Discard;\n";
         assert!(twice.ends_with(end), "{twice}");

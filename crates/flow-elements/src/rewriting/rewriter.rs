@@ -12,7 +12,7 @@ use super::input::Input;
 use super::mapping::Lifetimes;
 use super::states::RewriterStates;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
-use flow::{FlowDirection, FlowLookup, Seed};
+use flow::{FlowDirection, FlowLookup, LOOKUP_GROUP, Seed};
 
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
@@ -64,9 +64,6 @@ struct PacketLookup {
     /// The likely flow of the key.
     likely: Option<FlowDirection>,
 }
-
-/// Packets that are looked up together, so that their cache misses overlap.
-const LOOKUP_GROUP: usize = 32;
 
 impl<K: RewriterClass> Rewriter<K> {
     /// Looks up the likely flows of a batch, all together.

@@ -51,6 +51,9 @@ pub(super) struct Arguments {
     /// Number of rules in the IPFilter `rules` (default 10 for mixed traffic).
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=60_000))]
     rules: Vec<u32>,
+    /// Use the compact form of the rules in this program. The peer gets the same rules, but not the argument MEMORY 0.
+    #[arg(long)]
+    compact: bool,
     /// Number of routes in the route table `routes`.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     routes: Vec<u32>,
@@ -171,7 +174,7 @@ impl Arguments {
                             traffic: traffic.clone(),
                             size,
                             flows,
-                            load: Load { rules, routes, ..Load::default() },
+                            load: Load { rules, routes, compact: self.compact, ..Load::default() },
                             packets: self.packets,
                             runs: self.runs,
                             seed: self.seed,
@@ -208,8 +211,8 @@ impl Arguments {
             other => other.to_string(),
         };
         let mut name = format!("{}, {size}", row.config);
-        for (count, what) in [(row.rules, "rules"), (row.routes, "routes"), (Some(row.flows as u32), "flows")]
-        {
+        let rules = if row.compact { "compact rules" } else { "rules" };
+        for (count, what) in [(row.rules, rules), (row.routes, "routes"), (Some(row.flows as u32), "flows")] {
             if let Some(count) = count {
                 name += &format!(", {count} {what}");
             }
