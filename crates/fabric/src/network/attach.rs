@@ -7,7 +7,9 @@ use super::records::{
 };
 use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};
-use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
+use model::{
+    Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, ServiceName, SwitchMode, SwitchName,
+};
 use packet::steering::Steering;
 use sandbox::EventFd;
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ pub(crate) struct Network {
     pub(super) silent: Option<SyncSender<Silent>>,
     /// Who hands flows over.
     pub(super) handovers: Option<SyncSender<()>>,
+    /// The service whose flows were handed over last. The others have their turn before it.
+    pub(super) last_handover: Option<(SwitchName, ServiceName)>,
 }
 
 impl Network {
@@ -58,6 +62,7 @@ impl Network {
             ended_flows: None,
             silent: None,
             handovers: None,
+            last_handover: None,
         })
     }
 
