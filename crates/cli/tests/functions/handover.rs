@@ -1,6 +1,6 @@
 //! Functions that hand the state of their flows over when they leave.
 
-use super::{Function, add_boxes_with, built, count, instances, port, published, send, ups};
+use super::{Function, PYTHON_SDK, add_boxes_with, built, count, instances, port, published, send, ups};
 use crate::support::{Daemon, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
+use test_support::{Capability, require};
 
 /// The flows of the source.
 const FLOWS: u64 = 32;
@@ -24,6 +25,41 @@ fn source() -> String {
     }
     text
 }
+
+/// Counts the packets of flows like the example `flows.c`.
+const IN_PYTHON: &str = r#"
+import clickbox_function as clickbox
+
+flows, seen = clickbox.Flows(1000, lambda: [0]), []
+
+
+def start(box):
+    seen[:] = [box.counter("flows_seen")]
+
+
+def track(box, packet):
+    state = flows.state(clickbox.flow(packet)[0], box.now)
+    seen[0].value += state[0] == 0
+    state[0] += 1
+
+
+def export_flow(box, flow):
+    state = flows.take(flow)
+    return state and state[0].to_bytes(8, "little")
+
+
+def import_flow(box, flow, contents):
+    flows.put(flow, [int.from_bytes(contents, "little")], box.now)
+
+
+try:
+    hand_over = clickbox.HandOver(1, lambda _: flows, export_flow, import_flow, size=8)
+    clickbox.main(packet=track, start=start, hand_over=hand_over)
+finally:
+    for flow in list(flows):
+        address, port = flow.smaller
+        print(f"flow {'.'.join(map(str, address))}:{port} packets {flows.take(flow)[0]}")
+"#;
 
 /// A function that runs, and the file with what it prints.
 struct Tracker(Function, PathBuf);
@@ -103,4 +139,19 @@ fn check(name: &str, first: Command, second: Command) {
 fn a_tracker_goes_on_counting_where_another_one_was() {
     let tracker = || Command::new(built().join("flows"));
     check("c", tracker(), tracker());
+}
+
+#[test]
+fn a_tracker_in_python_hands_its_flows_over() {
+    if !require(Capability::Python) {
+        return;
+    }
+    let script = built().join("tracker.py");
+    fs::write(&script, IN_PYTHON).expect("a file");
+    let tracker = || {
+        let mut command = Command::new("python3");
+        command.arg("-B").arg(&script).env("PYTHONPATH", PYTHON_SDK);
+        command
+    };
+    check("python", tracker(), tracker());
 }
