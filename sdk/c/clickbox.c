@@ -24,6 +24,9 @@
 #define REFUSED 0x102
 #define MESSAGE_FROM 0x103
 #define LEAVING 0x104
+/* What each side can do: bits in REGISTER and WELCOME. */
+#define LETS_LEAVE 1
+#define HANDS_OVER 2
 #define TOKEN_SIZE 32
 
 /* A ring: four lines with the indices and the flags, then the slots. */
@@ -35,6 +38,8 @@
 
 /* Nanoseconds between two looks at the connection while packets come without a pause, and between two publications. */
 #define LOOK_INTERVAL 10000000ull
+/* Nanoseconds after a request for the state of flows in which the next one is expected. */
+#define REQUEST_INTERVAL 100000000ull
 
 /* Kinds of answers, in their three lowest bits. */
 #define INTO_CHAIN 5u
@@ -61,33 +66,6 @@ uint64_t clickbox_clock(void)
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-}
-
-static void put16(uint8_t *at, uint16_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-}
-
-static void put32(uint8_t *at, uint32_t value)
-{
-    put16(at, (uint16_t)value);
-    put16(at + 2, (uint16_t)(value >> 16));
-}
-
-static uint16_t get16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] | at[1] << 8);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-    return get16(at) | (uint32_t)get16(at + 2) << 16;
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-    return get32(at) | (uint64_t)get32(at + 4) << 32;
 }
 
 /* ---- Rings ---- */
@@ -249,6 +227,9 @@ static void read_control(struct clickbox *box)
             memcpy(message->bytes, bytes + 8 + NAME_SIZE, rest);
             message->length = rest;
             box->message_count++;
+        } else if (get16(bytes) >= LIST_STATES && get16(bytes) <= IMPORT_STATES && box->request && length >= 16) {
+            memcpy(box->request, bytes, (size_t)length);
+            box->request_length = (size_t)length;
         } else if (get16(bytes) == LEAVING && box->leaving)
             box->leaving = NO_MORE_PACKETS;
     }
@@ -266,8 +247,7 @@ static void publish_counters(struct clickbox *box)
     put16(bytes + 8, (uint16_t)box->counters);
     for (unsigned number = 0; number < box->counters; number++) {
         memcpy(bytes + 16 + number * 32, box->counter[number].name, COUNTER_NAME_SIZE);
-        put32(bytes + 16 + number * 32 + 24, (uint32_t)box->counter[number].value);
-        put32(bytes + 16 + number * 32 + 28, (uint32_t)(box->counter[number].value >> 32));
+        put64(bytes + 16 + number * 32 + 24, box->counter[number].value);
     }
     /* If there is no room, the next publication has newer values. */
     send(box->control, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -342,11 +322,14 @@ int clickbox_receive(struct clickbox *box, struct clickbox_packet *packets, unsi
     uint64_t begin = box->now;
     unsigned messages = box->message_count;
     for (;;) {
-        if (box->now - box->looked >= LOOK_INTERVAL) {
+        if (box->now - box->looked >= LOOK_INTERVAL || box->now - box->asked < REQUEST_INTERVAL) {
             box->looked = box->now;
             read_control(box);
             publish_counters(box);
         }
+        /* The function has none of the packets in hand that it got before. */
+        if (box->request_length > 0)
+            clickbox_answer_request(box);
         if (box->gone)
             return -1;
         unsigned taken = take_from_faces(box, packets, most);
@@ -531,7 +514,8 @@ static int set_up(struct clickbox *box, const uint8_t *bytes, size_t length, int
     box->region_size = get64(bytes + 16);
     uint64_t buffers = get64(bytes + 24);
     box->buffer_count = get32(bytes + 32);
-    box->lets_leave = get32(bytes + 36) & 1;
+    box->lets_leave = get32(bytes + 36) & LETS_LEAVE;
+    box->asks = box->hand_over && get32(bytes + 36) & HANDS_OVER;
     memcpy(box->name, bytes + 40, NAME_SIZE - 1);
     memcpy(box->service, bytes + 104, NAME_SIZE - 1);
     if (box->slots < 64 || box->slots > 2048 || (box->slots & (box->slots - 1)) || box->faces < 1 || box->faces > MAX_FACES ||
@@ -617,6 +601,7 @@ static int connect_and_register(struct clickbox *box, const char *path, uint16_t
     put32(bytes + 4, 48);
     put16(bytes + 8, CLICKBOX_VERSION);
     put16(bytes + 10, slots);
+    put32(bytes + 12, box->hand_over ? HANDS_OVER : 0);
     if (send(box->control, bytes, 48, MSG_NOSIGNAL) != 48) {
         clickbox_set_error("can't register at %s: %s", address.sun_path, strerror(errno));
         return -1;
@@ -647,13 +632,21 @@ struct clickbox *clickbox_join(const char *path, const struct clickbox_options *
     }
     box->control = box->doorbell = -1;
     box->spin_us = options ? options->spin_us : 0;
+    box->hand_over = options ? options->hand_over : NULL;
+    if (box->hand_over && (box->hand_over->size > CLICKBOX_STATE_SIZE || !box->hand_over->next ||
+                           !box->hand_over->export_flow || !box->hand_over->import_flow)) {
+        clickbox_set_error("hand_over has no callback, or states of more than %d bytes", CLICKBOX_STATE_SIZE);
+        clickbox_leave(box);
+        return NULL;
+    }
     if (connect_and_register(box, path, options ? options->slots : 0) < 0) {
         clickbox_leave(box);
         return NULL;
     }
     box->spare = calloc(box->buffer_count, sizeof *box->spare);
     box->messages = calloc(WAITING_MESSAGES, sizeof *box->messages);
-    if (!box->spare || !box->messages) {
+    box->request = box->hand_over ? calloc(1, MESSAGE_SIZE) : NULL;
+    if (!box->spare || !box->messages || (box->hand_over && !box->request)) {
         clickbox_set_error("no memory is left");
         clickbox_leave(box);
         return NULL;
@@ -706,6 +699,7 @@ void clickbox_leave(struct clickbox *box)
         close(box->doorbell);
     free(box->spare);
     free(box->messages);
+    free(box->request);
     free(box);
 }
 

@@ -37,6 +37,9 @@ extern "C" {
 /* The most bytes of a message to another service. */
 #define CLICKBOX_MESSAGE_SIZE 4096
 
+/* The most bytes of the state of a flow that is handed over. */
+#define CLICKBOX_STATE_SIZE 4096
+
 /* A membership in a service, or a pair of captures that stands in for one. */
 struct clickbox;
 
@@ -59,10 +62,14 @@ typedef uint16_t clickbox_answer;
 
 /* ---- Joining and leaving ---- */
 
+/* How the state of flows is handed over: see below. */
+struct clickbox_hand_over;
+
 /* Settings. Zeros are defaults. */
 struct clickbox_options {
     uint16_t slots;   /* Packets that each ring holds: a power of two from 64 to 2048. Default: 512. */
     uint32_t spin_us; /* Microseconds for which clickbox_receive polls before it sleeps. Polling uses a whole processor. */
+    const struct clickbox_hand_over *hand_over; /* NULL: flows go on without their state when the function leaves. */
 };
 
 /* Joins the service whose socket is at `path`: the socket itself, or the folder that contains `socket` and `token`. NULL stands
@@ -74,7 +81,8 @@ struct clickbox *clickbox_join(const char *path, const struct clickbox_options *
  * may be NULL. Time is that of the captured packets. */
 struct clickbox *clickbox_offline(const char *read, const char *write);
 
-/* Begins to leave: the function gets no new packets, and its flows continue at the other instances. Go on with clickbox_receive and
+/* Begins to leave: the function gets no new packets, and its flows continue at the other instances. With `hand_over` these get the
+ * states of the flows before, while packets of other flows still come. Go on with clickbox_receive and
  * clickbox_send: clickbox_receive returns what still waits for the function, and then, when the switch has all answers, -1 with
  * an empty clickbox_error. Answer before the packets that you hold back. Then call clickbox_leave: no packet was lost. Returns -1
  * if clickbox can't be told, or is of an earlier version. clickbox_run does all this after clickbox_stop. Offline, the capture ends
@@ -149,7 +157,7 @@ struct clickbox_function {
     unsigned tick_ms;
     /* What the callbacks get. */
     void *state;
-    /* Settings. */
+    /* Settings; with `options.hand_over`, how the state of flows is handed over. */
     struct clickbox_options options;
 };
 
@@ -157,7 +165,8 @@ struct clickbox_function {
  * end of a capture, the value of `start` if that is not 0, and otherwise -1. */
 int clickbox_run(struct clickbox *box, const struct clickbox_function *function);
 
-/* Lets clickbox_run leave in order, as clickbox_drain says, and return: after 2 s at most. The second call lets it return at once. It
+/* Lets clickbox_run leave in order, as clickbox_drain says, and return: after 2 s at most; with `hand_over`, 10 s after clickbox last
+ * asked for states. The second call lets it return at once. It
  * may be called from a signal handler. */
 void clickbox_stop(struct clickbox *box);
 
@@ -224,8 +233,40 @@ void *clickbox_flow_state(struct clickbox_flows *flows, const struct clickbox_fl
 /* The number of flows in the table, after idle ones were forgotten. */
 size_t clickbox_flow_count(struct clickbox_flows *flows, uint64_t now);
 
+/* The flow at or behind a position, which is 0 for the first. Returns the position behind it, or 0 if there is none. A flow keeps its
+ * position. */
+uint64_t clickbox_flow_next(const struct clickbox_flows *flows, uint64_t position, struct clickbox_flow *flow);
+
+/* Removes a flow, without a call of `forget`. Returns its state, which stays there until the next call, or NULL if there is no such
+ * flow. */
+const void *clickbox_flow_take(struct clickbox_flows *flows, const struct clickbox_flow *flow);
+
 /* Frees the table. `forget` is called for all flows. */
 void clickbox_flows_free(struct clickbox_flows *flows);
+
+/* ---- Handing flows over ---- */
+
+/* How a function that leaves hands the state of its flows over to the other instances, and takes such state over. All callbacks must be
+ * there. clickbox_receive calls them, between packets: the function has answered all packets of such a flow by then, except those that
+ * it holds back, and gets no more of them before another instance has the state. Flows of ICMP are not handed over.
+ *
+ * Instances of other programs or versions may join the same service. If the other instance has another version or does not take a state
+ * over, `import_flow` of this one gets it back, and the flow goes on without its state after the function has left. `clickbox events`
+ * says why. */
+struct clickbox_hand_over {
+    uint32_t version; /* Of the bytes. Change it whenever they or their meaning change. */
+    uint32_t size;    /* The most bytes of the state of one flow: up to CLICKBOX_STATE_SIZE. */
+    /* The flow at or behind a position, which is 0 for the first. Returns the position behind it, or 0 if there is none: see
+     * clickbox_flow_next. */
+    uint64_t (*next)(struct clickbox *box, uint64_t position, struct clickbox_flow *flow, void *state);
+    /* Writes the state of a flow, at most `size` bytes, which need not be aligned, and forgets the flow. Returns the number of bytes, or
+     * -1 if there is no such flow. */
+    int (*export_flow)(struct clickbox *box, const struct clickbox_flow *flow, void *bytes, void *state);
+    /* Takes over the state of a flow, in place of what there was. The bytes may be those of another program. Returns -1 if it does
+     * not take them, and 0 otherwise. */
+    int (*import_flow)(struct clickbox *box, const struct clickbox_flow *flow, const void *bytes, size_t length, void *state);
+    void *state; /* What the callbacks get. */
+};
 
 #ifdef __cplusplus
 }

@@ -113,13 +113,14 @@ int clickbox_flow(const struct clickbox_packet *packet, struct clickbox_flow *fl
 /* ---- Tables ---- */
 
 #define NONE UINT32_MAX
+#define FREE UINT64_MAX
 
 /* An entry: the flow, its neighbours, and the state behind it. */
 struct entry {
     struct clickbox_flow flow;
     uint32_t next;           /* In its chain, or in the list of free ones. */
     uint32_t older, younger; /* In the order of the last use. */
-    uint64_t used;
+    uint64_t used;           /* FREE in a free one. */
 };
 
 struct clickbox_flows {
@@ -178,8 +179,10 @@ struct clickbox_flows *clickbox_flows_new(size_t count, size_t bytes, uint64_t i
     }
     for (uint32_t at = 0; at < chains; at++)
         flows->chains[at] = NONE;
-    for (uint32_t at = 0; at < count; at++)
+    for (uint32_t at = 0; at < count; at++) {
         entry_at(flows, at)->next = at + 1 < count ? at + 1 : NONE;
+        entry_at(flows, at)->used = FREE;
+    }
     return flows;
 }
 
@@ -198,20 +201,26 @@ static void link_youngest(struct clickbox_flows *flows, uint32_t number)
     flows->youngest = number;
 }
 
-static void forget_oldest(struct clickbox_flows *flows)
+static void remove_entry(struct clickbox_flows *flows, uint32_t number)
 {
-    uint32_t number = flows->oldest;
     struct entry *entry = entry_at(flows, number);
     uint32_t *place = &flows->chains[chain_of(flows, &entry->flow)];
     while (*place != number)
         place = &entry_at(flows, *place)->next;
     *place = entry->next;
     unlink_age(flows, entry);
-    if (flows->forget)
-        flows->forget(&entry->flow, entry + 1, flows->state);
     entry->next = flows->free;
+    entry->used = FREE;
     flows->free = number;
     flows->count--;
+}
+
+static void forget_oldest(struct clickbox_flows *flows)
+{
+    struct entry *entry = entry_at(flows, flows->oldest);
+    if (flows->forget)
+        flows->forget(&entry->flow, entry + 1, flows->state);
+    remove_entry(flows, flows->oldest);
 }
 
 static void forget_idle(struct clickbox_flows *flows, uint64_t now)
@@ -221,12 +230,18 @@ static void forget_idle(struct clickbox_flows *flows, uint64_t now)
         forget_oldest(flows);
 }
 
-void *clickbox_flow_state(struct clickbox_flows *flows, const struct clickbox_flow *flow, uint64_t now, int *is_new)
+static uint32_t find(const struct clickbox_flows *flows, const struct clickbox_flow *flow)
 {
-    forget_idle(flows, now);
     uint32_t number = flows->chains[chain_of(flows, flow)];
     while (number != NONE && memcmp(&entry_at(flows, number)->flow, flow, sizeof *flow) != 0)
         number = entry_at(flows, number)->next;
+    return number;
+}
+
+void *clickbox_flow_state(struct clickbox_flows *flows, const struct clickbox_flow *flow, uint64_t now, int *is_new)
+{
+    forget_idle(flows, now);
+    uint32_t number = find(flows, flow);
     if (is_new)
         *is_new = number == NONE;
     if (number == NONE) {
@@ -247,6 +262,27 @@ void *clickbox_flow_state(struct clickbox_flows *flows, const struct clickbox_fl
     link_youngest(flows, number);
     entry_at(flows, number)->used = now;
     return entry_at(flows, number) + 1;
+}
+
+const void *clickbox_flow_take(struct clickbox_flows *flows, const struct clickbox_flow *flow)
+{
+    uint32_t number = find(flows, flow);
+    if (number == NONE)
+        return NULL;
+    remove_entry(flows, number);
+    return entry_at(flows, number) + 1;
+}
+
+uint64_t clickbox_flow_next(const struct clickbox_flows *flows, uint64_t position, struct clickbox_flow *flow)
+{
+    for (; position < flows->capacity; position++) {
+        const struct entry *entry = entry_at(flows, (uint32_t)position);
+        if (entry->used != FREE) {
+            *flow = entry->flow;
+            return position + 1;
+        }
+    }
+    return 0;
 }
 
 size_t clickbox_flow_count(struct clickbox_flows *flows, uint64_t now)

@@ -18,6 +18,10 @@
 /* What is known of the end of a membership. */
 #define SAID 1
 #define NO_MORE_PACKETS 2
+/* Requests for the state of flows. */
+#define LIST_STATES 0x105
+#define EXPORT_STATES 0x106
+#define IMPORT_STATES 0x107
 #define NO_BUFFER UINT32_MAX
 #define MAX_BUFFERS (1u << 20)
 
@@ -79,6 +83,12 @@ struct clickbox {
     struct counter counter[MAX_COUNTERS];
     unsigned counters;
     uint64_t nowhere;
+    /* How flows are handed over, or NULL. */
+    const struct clickbox_hand_over *hand_over;
+    int asks;                /* Whether clickbox asks for the state of flows. */
+    uint64_t asked;          /* When it did so last. */
+    uint8_t *request;        /* What it asked for, and has no answer yet. */
+    size_t request_length;   /* Zero without one. */
     struct message *messages;
     unsigned first_message, message_count;
     /* Captures. */
@@ -87,8 +97,44 @@ struct clickbox {
     uint64_t capture_time;
 };
 
+static inline void put16(uint8_t *at, uint16_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static inline void put32(uint8_t *at, uint32_t value)
+{
+    put16(at, (uint16_t)value);
+    put16(at + 2, (uint16_t)(value >> 16));
+}
+
+static inline void put64(uint8_t *at, uint64_t value)
+{
+    put32(at, (uint32_t)value);
+    put32(at + 4, (uint32_t)(value >> 32));
+}
+
+static inline uint16_t get16(const uint8_t *at)
+{
+    return (uint16_t)(at[0] | at[1] << 8);
+}
+
+static inline uint32_t get32(const uint8_t *at)
+{
+    return get16(at) | (uint32_t)get16(at + 2) << 16;
+}
+
+static inline uint64_t get64(const uint8_t *at)
+{
+    return get32(at) | (uint64_t)get32(at + 4) << 32;
+}
+
 void clickbox_set_error(const char *format, ...);
 uint64_t clickbox_clock(void);
+
+/* handover.c */
+void clickbox_answer_request(struct clickbox *box);
 
 /* watch.c */
 void clickbox_watch_found(struct watch *watch, unsigned packets);

@@ -10,6 +10,8 @@
 #define BATCH 64
 /* How long a function may take to answer what it has when it leaves. */
 #define DRAIN_TIMEOUT 2000000000ull
+/* How long it waits for the next request for the state of its flows. */
+#define HAND_OVER_TIMEOUT 10000000000ull
 
 static void deliver_messages(struct clickbox *box, const struct clickbox_function *function)
 {
@@ -29,16 +31,18 @@ int clickbox_run(struct clickbox *box, const struct clickbox_function *function)
     if (started)
         return started;
     uint64_t next = box->in ? UINT64_MAX : clickbox_clock() + tick;
-    uint64_t end = UINT64_MAX;
+    uint64_t since = 0, timeout = box->asks ? HAND_OVER_TIMEOUT : DRAIN_TIMEOUT;
     for (;;) {
-        if (box->stopped && end == UINT64_MAX) {
+        if (box->stopped && since == 0) {
             if (box->in || clickbox_drain(box) < 0)
                 break;
-            end = clickbox_clock() + DRAIN_TIMEOUT;
+            since = clickbox_clock();
         }
-        if (box->stopped > 1 || box->now >= end)
+        if (since != 0 && box->asked > since)
+            since = box->asked;
+        if (box->stopped > 1 || (since != 0 && box->now >= since + timeout))
             break;
-        int wait = end == UINT64_MAX ? -1 : 100;
+        int wait = since == 0 ? -1 : 100;
         if (function->tick && !box->in)
             wait = box->now < next ? (int)((next - box->now) / 1000000 + 1) : 0;
         int count = clickbox_receive(box, packets, BATCH, wait);

@@ -35,6 +35,8 @@ import time
 VERSION = 1
 PACKET_SIZE = 2048
 MESSAGE_SIZE = 4096
+STATE_SIZE = 4096
+"""The most bytes of the state of a flow that is handed over."""
 
 # Answers.
 NEXT = 0
@@ -47,8 +49,11 @@ NOWHERE = 0xFFFF
 """What `Box.destination` returns for an unknown name. Given as an answer, it is overruled like one without the right."""
 
 # Messages. Each begins with its kind (2 bytes), two zeros, and its length with these eight bytes (4).
-_REGISTER, _COUNTERS, _MESSAGE, _LEAVE = 1, 2, 3, 4
+_REGISTER, _COUNTERS, _MESSAGE, _LEAVE, _STATES = 1, 2, 3, 4, 5
 _WELCOME, _REFUSED, _MESSAGE_FROM, _LEAVING = 0x101, 0x102, 0x103, 0x104
+_LIST_STATES, _EXPORT_STATES, _IMPORT_STATES = 0x105, 0x106, 0x107
+# What each side can do: bits in REGISTER and WELCOME.
+_LETS_LEAVE, _HANDS_OVER = 1, 2
 _TOKEN_SIZE, _NAME_SIZE = 32, 64
 _MAX_COUNTERS, _COUNTER_NAME = 32, 24
 _WAITING_MESSAGES = 64
@@ -66,10 +71,16 @@ _NO_SERVICE = 0x7FF9
 
 # Nanoseconds between two looks at the connection while packets come without a pause, and between two publications.
 _LOOK_INTERVAL, _PUBLISH_INTERVAL = 10_000_000, 500_000_000
+# Nanoseconds after a request for the state of flows in which the next one is expected.
+_REQUEST_INTERVAL = 100_000_000
 # Milliseconds of the longest sleep.
 _LONGEST_SLEEP = 500
 # Nanoseconds that a function may take to answer what it has when it leaves.
 _DRAIN_TIMEOUT = 2_000_000_000
+# How long it waits for the next request for the state of its flows, in nanoseconds; and seconds for which an answer waits for room.
+_HAND_OVER_TIMEOUT, _ANSWER_TIMEOUT = 10_000_000_000, 1
+# Bytes of an answer about flows, of a flow in it, and of a state without those of the function.
+_ANSWER_SIZE, _TUPLE_SIZE, _STATE_HEAD = 8176, 40, 96
 # What is known of the end of a membership.
 _SAID, _NO_MORE_PACKETS = 1, 2
 _BATCH = 64
@@ -212,6 +223,76 @@ def with_flow(to):
     return to & ~7 | _FLOW_INTO_CHAIN if to & 7 == _INTO_CHAIN else NOWHERE
 
 
+class HandOver:
+    """How a function that leaves hands the state of its flows over to the other instances, and takes such state over.
+
+    - `version` is that of the bytes. Change it whenever they or their meaning change. `size` is the most bytes of one state.
+    - `flows(box)` returns the flows with state.
+    - `export_flow(box, flow)` returns the state of a flow as bytes, and forgets the flow; None if there is no such flow.
+    - `import_flow(box, flow, contents)` takes the state of a flow over, in place of what there was. The bytes may be those of another
+      program: it returns False if it does not take them.
+
+    `Box.receive` calls them, between packets. Flows of ICMP are not handed over.
+    """
+
+    def __init__(self, version, flows, export_flow, import_flow, size=STATE_SIZE):
+        if not 0 < size <= STATE_SIZE:
+            raise Error(f"a state has at most {STATE_SIZE} bytes")
+        self._version, self._flows, self._size = version, flows, size
+        self._export_flow, self._import_flow = export_flow, import_flow
+        # The flows that are being listed.
+        self._listed = []
+
+    def _answer(self, box, kind, request):
+        """The answer to a request. The bytes are those of flow_state.rs in the crate `boundary`."""
+        if kind == _LIST_STATES:
+            return self._list(box, request)
+        return self._export(box, request) if kind == _EXPORT_STATES else self._import(box, request)
+
+    def _list(self, box, request):
+        _, position, most = struct.unpack_from("<IQI", request)
+        if position == 0:
+            self._listed = list(self._flows(box))
+        following = position + min(most, (_ANSWER_SIZE - 24) // (4 + _TUPLE_SIZE))
+        # The switch divides the packets of a flow of ICMP otherwise.
+        flows = [flow for flow in self._listed[position:following] if flow.protocol not in (0, 1, 58)]
+        head = struct.pack("<IIQI", following < len(self._listed), 0, following, len(flows))
+        return head + b"".join(b"\1\0\0\0" + _encode_flow(flow) for flow in flows) + bytes(4)
+
+    def _export(self, box, request):
+        count = struct.unpack_from("<I", request, 12)[0]
+        states, done, size = [], 0, 12
+        while done < count and size + _STATE_HEAD + self._size <= _ANSWER_SIZE:
+            flow = _decode_flow(request, 16 + done * (4 + _TUPLE_SIZE) + 4)
+            done += 1
+            contents = self._export_flow(box, flow)
+            if contents is not None and len(contents) <= self._size:
+                head = struct.pack("<III", 0, 0, self._version) + _encode_flow(flow) * 2
+                states.append(head + struct.pack("<I", len(contents)) + bytes(contents))
+                size += len(states[-1])
+        return struct.pack("<III", 1, done, len(states)) + b"".join(states)
+
+    def _import(self, box, request):
+        count, at, refused = struct.unpack_from("<I", request, 4)[0], 8, []
+        for number in range(count):
+            for _ in range(2):
+                at += 4 + struct.unpack_from("<I", request, at)[0]
+            version = struct.unpack_from("<I", request, at)[0]
+            flow = _decode_flow(request, at + 4)
+            at += 4 + 2 * _TUPLE_SIZE
+            length = struct.unpack_from("<I", request, at)[0]
+            contents = request[at + 4 : at + 4 + length]
+            at += 4 + length
+            if version != self._version:
+                reason = f"the state has version {version}, and not {self._version}"
+            elif self._import_flow(box, flow, contents) is False:
+                reason = "it did not take the state over"
+            else:
+                continue
+            refused.append(struct.pack("<II", number, len(reason)) + reason.encode())
+        return struct.pack("<I", len(refused)) + b"".join(refused)
+
+
 class Box:
     """A membership in a service, or a pair of captures that stands in for one. One thread uses it."""
 
@@ -233,20 +314,23 @@ class Box:
         self._words = self._bytes = None
         # Whether clickbox understands LEAVE.
         self._lets_leave = False
+        # How flows are handed over, whether clickbox asks for that, when it did so last, and for what.
+        self._hand_over, self._asks, self._asked, self._request = None, False, 0, None
         self._gone = ""
 
     # ---- Joining and leaving ----
 
     @classmethod
-    def join(cls, path=None, slots=0):
+    def join(cls, path=None, slots=0, hand_over=None):
         """Joins the service whose socket is at `path`: the socket itself, or the folder that contains `socket` and `token`.
 
         Without a path it is $CLICKBOX_FUNCTION, or /function. `slots` are packets that each ring holds: a power of two from 64 to
-        2048.
+        2048. With `hand_over`, a HandOver, other instances get the states of its flows when it leaves.
         """
         if platform.machine() not in ("x86_64", "AMD64"):
             raise Error(f"functions in Python need x86-64, and this is {platform.machine()}: write the function in C")
         box = cls()
+        box._hand_over = hand_over
         path = _find_socket(path)
         try:
             box._register(path, slots)
@@ -263,7 +347,8 @@ class Box:
         token = _read_token(path)
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.connect(path)
-        self._control.send(struct.pack("<HHIHHI32s", _REGISTER, 0, 48, VERSION, slots, 0, token))
+        abilities = _HANDS_OVER if self._hand_over else 0
+        self._control.send(struct.pack("<HHIHHI32s", _REGISTER, 0, 48, VERSION, slots, abilities, token))
         size = 3 * array.array("i").itemsize
         answer, extra, _, _ = self._control.recvmsg(8192, socket.CMSG_SPACE(size), socket.MSG_CMSG_CLOEXEC)
         descriptors = array.array("i")
@@ -316,7 +401,8 @@ class Box:
             self._pool = mmap.mmap(pool[0], end, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         self._bytes = memoryview(self._pool or self._region)
         self._buffers, self._count = buffers, count
-        self._lets_leave = abilities & 1 != 0
+        self._lets_leave = abilities & _LETS_LEAVE != 0
+        self._asks = self._hand_over is not None and abilities & _HANDS_OVER != 0
         return True
 
     @classmethod
@@ -372,9 +458,9 @@ class Box:
         self._captures = self._control = self._doorbell = None
 
     def stop(self):
-        """Lets `run` leave in order, as `drain` says, and return: after 2 s at most. The second call lets it return at once.
+        """Lets `run` leave in order, as `drain` says, and return. The second call lets it return at once.
 
-        It may be called from a signal handler.
+        It returns after 2 s at most; with `hand_over`, 10 s after clickbox last asked for states. It may be called from a signal handler.
         """
         self.stopped += 1
 
@@ -394,10 +480,13 @@ class Box:
         begin = self.now = time.monotonic_ns()
         messages = len(self._messages)
         while True:
-            if self.now - self._looked >= _LOOK_INTERVAL:
+            if self.now - self._looked >= _LOOK_INTERVAL or self.now - self._asked < _REQUEST_INTERVAL:
                 self._looked = self.now
                 self._read_control()
                 self._publish_counters()
+            # The function has none of the packets in hand that it got before.
+            if self._request:
+                self._answer_request()
             if self._gone:
                 raise Gone(self._gone)
             packets = []
@@ -582,11 +671,30 @@ class Box:
             kind = struct.unpack_from("<H", message)[0]
             if kind == _REFUSED:
                 self._gone = message[16:].decode(errors="replace")
+            elif kind in (_LIST_STATES, _EXPORT_STATES, _IMPORT_STATES) and self._hand_over:
+                self._request = message
             elif kind == _LEAVING and self._leaving:
                 self._leaving = _NO_MORE_PACKETS
             elif kind == _MESSAGE_FROM and 8 + _NAME_SIZE <= len(message) <= 8 + _NAME_SIZE + MESSAGE_SIZE:
                 if len(self._messages) < _WAITING_MESSAGES:
                     self._messages.append((_text(message[8 : 8 + _NAME_SIZE]), message[8 + _NAME_SIZE :]))
+
+    def _answer_request(self):
+        """Answers a request for the state of flows."""
+        request, self._request = self._request, None
+        self._asked = self.now
+        kind = struct.unpack_from("<H", request)[0]
+        answer = self._hand_over._answer(self, kind, request[16:])
+        # What the callbacks sent goes first.
+        self.flush()
+        try:
+            self._control.settimeout(_ANSWER_TIMEOUT)
+            self._control.send(struct.pack("<HHI", _STATES, 0, 16 + len(answer)) + request[8:12] + bytes(4) + answer)
+        except OSError:
+            # Clickbox gives up, too.
+            pass
+        finally:
+            self._control.setblocking(False)
 
     # ---- Counters and messages ----
 
@@ -648,19 +756,19 @@ class Box:
             start(self)
         tick_ns = tick_ms * 1_000_000
         following = time.monotonic_ns() + tick_ns
-        end = None
+        since, timeout = None, _HAND_OVER_TIMEOUT if self._asks else _DRAIN_TIMEOUT
         while True:
-            if self.stopped and end is None:
+            if self.stopped and since is None:
                 if self._captures:
                     break
                 try:
                     self.drain()
                 except Error:
                     break
-                end = time.monotonic_ns() + _DRAIN_TIMEOUT
-            if self.stopped > 1 or end is not None and self.now >= end:
+                since = time.monotonic_ns()
+            if self.stopped > 1 or since is not None and self.now >= max(since, self._asked) + timeout:
                 break
-            wait = -1 if end is None else 100
+            wait = -1 if since is None else 100
             if tick and not self._captures:
                 wait = max(0, (following - self.now) // 1_000_000 + 1)
             packets = self.receive(_BATCH, wait)
@@ -827,6 +935,24 @@ def flow(packet):
     return Flow(found.version, found.protocol, *ends), source <= destination
 
 
+def _encode_flow(flow):
+    ends = b""
+    for address, _ in (flow.smaller, flow.larger):
+        mapped = address if flow.version == 6 else bytes(10) + b"\xff\xff" + address
+        number = int.from_bytes(mapped, "big")
+        ends += struct.pack("<QQ", number >> 64, number & 0xFFFFFFFFFFFFFFFF)
+    return struct.pack("<I", flow.protocol) + ends + struct.pack("<I", flow.smaller[1] << 16 | flow.larger[1])
+
+
+def _decode_flow(contents, at):
+    protocol, high, low, other_high, other_low, ports = struct.unpack_from("<IQQQQI", contents, at)
+    addresses = [(high << 64 | low).to_bytes(16, "big"), (other_high << 64 | other_low).to_bytes(16, "big")]
+    version = 4 if all(address[:12] == bytes(10) + b"\xff\xff" for address in addresses) else 6
+    if version == 4:
+        addresses = [address[12:] for address in addresses]
+    return Flow(version, protocol, (addresses[0], ports >> 16), (addresses[1], ports & 0xFFFF))
+
+
 class Flows:
     """State for each flow: what `make()` returns when the flow is new.
 
@@ -852,6 +978,20 @@ class Flows:
             entry[0] = now
             self._flows.move_to_end(flow)
         return entry[1]
+
+    def __iter__(self):
+        """The flows that are there."""
+        return iter(self._flows)
+
+    def take(self, flow):
+        """Removes a flow, without a call of `forget`. Returns its state, or None if there is no such flow."""
+        entry = self._flows.pop(flow, None)
+        return entry[1] if entry else None
+
+    def put(self, flow, state, now):
+        """Gives a flow this state, in place of the one that it has."""
+        self.state(flow, now)
+        self._flows[flow][1] = state
 
     def count(self, now):
         """The number of flows, after idle ones were forgotten."""
@@ -887,8 +1027,8 @@ def _run_offline(read, write, callbacks):
     return 0
 
 
-def main(packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1000, slots=0):
-    """The main function of a program, with the callbacks of `Box.run`. It ends the process.
+def main(packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1000, slots=0, hand_over=None):
+    """The main function of a program, with the callbacks of `Box.run` and the settings of `Box.join`. It ends the process.
 
     `PROGRAM [SOCKET|FOLDER]` joins a service, and joins again when it is out of it, until SIGINT or SIGTERM, upon which it leaves
     in order. `PROGRAM --read IN.pcap [--write OUT.pcap]` works on captures, and prints the counters as `NAME VALUE`.
@@ -922,7 +1062,7 @@ def main(packet=None, batch=None, start=None, tick=None, message=None, tick_ms=1
     while not interrupted:
         box = None
         try:
-            box = Box.join(path, slots)
+            box = Box.join(path, slots, hand_over)
             print(f"{program}: joined as {box.name}", file=sys.stderr, flush=True)
             has_joined = True
             running[:] = [box]

@@ -4,6 +4,8 @@
 mod answers;
 #[path = "functions/containers.rs"]
 mod containers;
+#[path = "functions/handover.rs"]
+mod handover;
 #[path = "functions/leaving.rs"]
 mod leaving;
 mod support;
@@ -21,7 +23,7 @@ use test_support::{Capability, require, skip};
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/c");
 
 /// The sources of the library in C.
-const LIBRARY: [&str; 5] = ["clickbox", "capture", "flows", "run", "watch"];
+const LIBRARY: [&str; 6] = ["clickbox", "capture", "flows", "handover", "run", "watch"];
 
 const PYTHON_SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/python");
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");

@@ -171,6 +171,14 @@ pub(crate) const MAX_UNREGISTERED: usize = 32;
 pub(crate) const MAX_JOINS: u32 = 256;
 pub(crate) const JOIN_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The time for a function that leaves to hand over the state of its flows, and the time for which flows are frozen meanwhile. Others
+/// wait for their turn.
+pub(crate) const FUNCTION_HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const FUNCTION_FREEZE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The time after which a function leaves in any case: its turn to hand over may not come.
+pub(crate) const FUNCTION_LEAVE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Messages of one function between two looks. Further ones are dropped and counted: they must not keep the others waiting.
 pub(crate) const MAX_FUNCTION_MESSAGES: u32 = 1024;
 

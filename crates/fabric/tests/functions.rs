@@ -1,6 +1,8 @@
 //! Functions in other processes, which here are threads that write to the same memory: those that behave, and those that do not.
 
 mod function_process;
+#[path = "functions/handover.rs"]
+mod handover;
 #[path = "functions/leaving.rs"]
 mod leaving;
 #[path = "functions/pools.rs"]
@@ -337,7 +339,7 @@ fn only_functions_that_register_rightly_are_accepted() {
     with_threads(|threads| {
         let bed = TestBed::new("refuse", threads, "in=0", &[]);
         let register = |version, token: &[u8; TOKEN_BYTES], slots| {
-            FromFunction::Register { version, slots, token: *token }.encode()
+            FromFunction::Register { version, slots, hands_over: false, token: *token }.encode()
         };
         let good = register(VERSION, TOKEN, 64);
         let mut long = good.clone();
@@ -607,7 +609,10 @@ fn a_service_has_a_number_of_places() {
         bed.steer(with(2)).unwrap();
         let refused = || {
             let connection = bed.socket.connect();
-            connection.send(&FromFunction::Register { version: VERSION, slots: 64, token: *TOKEN }.encode());
+            connection.send(
+                &FromFunction::Register { version: VERSION, slots: 64, hands_over: false, token: *TOKEN }
+                    .encode(),
+            );
             connection.receive() == Some(ToFunction::Refused(RefusedReason::Full))
         };
         let (first, second) = (bed.join(), bed.join());

@@ -9,6 +9,9 @@
 //!    [`Refused`](ToFunction::Refused), after which it closes the connection.
 //! 3. From then on both may send messages. The function leaves the service by closing the connection. To lose no packet, it sends
 //!    [`Leave`](FromFunction::Leave) before, waits for [`Leaving`](ToFunction::Leaving), and answers what its rings hold.
+//! 4. A function that has said so when it registered hands the state of its flows over before [`Leaving`](ToFunction::Leaving), and
+//!    takes over that of others at any time: it answers each [`States`](ToFunction::States) with one
+//!    [`States`](FromFunction::States) of the same number.
 
 use model::{BoxName, Destination, ServiceName};
 use std::fmt;
@@ -37,6 +40,9 @@ const NAME: usize = 64;
 /// Bytes of the header of a message.
 pub const HEADER: usize = 8;
 
+/// Bytes of a request for the state of flows, or of the answer, behind its number.
+pub const MAX_STATES: usize = MAX_MESSAGE - HEADER - 8;
+
 /// A message of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromFunction {
@@ -46,6 +52,8 @@ pub enum FromFunction {
         version: u16,
         /// The slots that its rings should have; 0 leaves the choice to the fabric.
         slots: u16,
+        /// Whether it hands over the state of flows. Earlier libraries do not.
+        hands_over: bool,
         /// What it read from the service's file.
         token: [u8; TOKEN_BYTES],
     },
@@ -60,6 +68,24 @@ pub enum FromFunction {
     },
     /// It is about to leave: it asks for no more packets.
     Leave,
+    /// The answer to a request for the state of flows.
+    States {
+        /// The number of the request.
+        number: u32,
+        /// The answer, encoded as that of a box.
+        reply: Vec<u8>,
+    },
+}
+
+/// What a function is to do with the state of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatesRequest {
+    /// List flows with state.
+    List,
+    /// Hand over the state of flows, and forget it.
+    Export,
+    /// Take over the state of flows.
+    Import,
 }
 
 /// A message to a function.
@@ -79,6 +105,15 @@ pub enum ToFunction {
     },
     /// Its rings get no packets from now on: what they hold is all.
     Leaving,
+    /// A request for the state of flows.
+    States {
+        /// What it asks for.
+        kind: StatesRequest,
+        /// Its number.
+        number: u32,
+        /// The request, encoded as that to a box.
+        request: Vec<u8>,
+    },
 }
 
 /// What a function learns when it is accepted. Places are bytes from the start of the region.
@@ -98,6 +133,8 @@ pub struct Welcome {
     pub buffer_count: u32,
     /// Whether the fabric understands [`Leave`](FromFunction::Leave). Earlier ones do not.
     pub lets_leave: bool,
+    /// Whether the fabric asks for the state of flows before it lets the function leave.
+    pub hands_over: bool,
     /// The places of the rings of each face: to the function, and from it. The inner face is the first.
     pub faces: Vec<[u32; 2]>,
     /// What the service may send packets to. An answer names a destination by its place in this list.
@@ -172,10 +209,18 @@ const REGISTER: u16 = 1;
 const COUNTERS: u16 = 2;
 const MESSAGE: u16 = 3;
 const LEAVE: u16 = 4;
+const STATES: u16 = 5;
 const WELCOME: u16 = 0x101;
 const REFUSED: u16 = 0x102;
 const MESSAGE_FROM: u16 = 0x103;
 const LEAVING: u16 = 0x104;
+const LIST_STATES: u16 = 0x105;
+const EXPORT_STATES: u16 = 0x106;
+const IMPORT_STATES: u16 = 0x107;
+
+/// What functions and fabrics can do: bits in [`Register`](FromFunction::Register) and [`Welcome`].
+const LETS_LEAVE: u32 = 1;
+const HANDS_OVER: u32 = 2;
 
 /// Reads fields of a message in turn.
 struct Fields<'a>(&'a [u8]);
@@ -247,6 +292,11 @@ fn finish(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// The bit of an ability, if there is that ability.
+fn abilities(can: bool, bit: u32) -> u32 {
+    if can { bit } else { 0 }
+}
+
 impl FromFunction {
     /// The message in these bytes, which a stranger may have written.
     ///
@@ -257,9 +307,9 @@ impl FromFunction {
         let (kind, mut fields) = open(bytes)?;
         match kind {
             REGISTER => {
-                let (version, slots, _) = (fields.u16()?, fields.u16()?, fields.u32()?);
-                let token = fields.array()?;
-                fields.end(Self::Register { version, slots, token })
+                let (version, slots, abilities) = (fields.u16()?, fields.u16()?, fields.u32()?);
+                let (hands_over, token) = (abilities & HANDS_OVER != 0, fields.array()?);
+                fields.end(Self::Register { version, slots, hands_over, token })
             }
             COUNTERS => {
                 let (count, _, _) = (usize::from(fields.u16()?), fields.u16()?, fields.u32()?);
@@ -289,6 +339,10 @@ impl FromFunction {
                 Ok(Self::Message { destination, payload })
             }
             LEAVE => fields.end(Self::Leave),
+            STATES => {
+                let (number, _) = (fields.u32()?, fields.u32()?);
+                Ok(Self::States { number, reply: fields.0.to_vec() })
+            }
             other => Err(MessageError::Kind(other)),
         }
     }
@@ -297,11 +351,11 @@ impl FromFunction {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes;
         match self {
-            Self::Register { version, slots, token } => {
+            Self::Register { version, slots, hands_over, token } => {
                 bytes = start(REGISTER);
                 bytes.extend(version.to_le_bytes());
                 bytes.extend(slots.to_le_bytes());
-                bytes.extend([0; 4]);
+                bytes.extend(abilities(*hands_over, HANDS_OVER).to_le_bytes());
                 bytes.extend(token);
             }
             Self::Counters(counters) => {
@@ -320,6 +374,12 @@ impl FromFunction {
                 bytes.extend(payload);
             }
             Self::Leave => bytes = start(LEAVE),
+            Self::States { number, reply } => {
+                bytes = start(STATES);
+                bytes.extend(number.to_le_bytes());
+                bytes.extend([0; 4]);
+                bytes.extend(reply);
+            }
         }
         finish(bytes)
     }
@@ -339,7 +399,9 @@ impl ToFunction {
                 bytes.extend(welcome.region.to_le_bytes());
                 bytes.extend(welcome.buffers.to_le_bytes());
                 bytes.extend(welcome.buffer_count.to_le_bytes());
-                bytes.extend(u32::from(welcome.lets_leave).to_le_bytes());
+                let can =
+                    abilities(welcome.lets_leave, LETS_LEAVE) | abilities(welcome.hands_over, HANDS_OVER);
+                bytes.extend(can.to_le_bytes());
                 padded(&mut bytes, welcome.instance.as_str(), NAME);
                 padded(&mut bytes, welcome.service.as_str(), NAME);
                 for place in welcome.faces.iter().flatten() {
@@ -369,6 +431,16 @@ impl ToFunction {
                 bytes.extend(payload);
             }
             Self::Leaving => bytes = start(LEAVING),
+            Self::States { kind, number, request } => {
+                bytes = start(match kind {
+                    StatesRequest::List => LIST_STATES,
+                    StatesRequest::Export => EXPORT_STATES,
+                    StatesRequest::Import => IMPORT_STATES,
+                });
+                bytes.extend(number.to_le_bytes());
+                bytes.extend([0; 4]);
+                bytes.extend(request);
+            }
         }
         finish(bytes)
     }
@@ -408,7 +480,8 @@ impl ToFunction {
                     region,
                     buffers,
                     buffer_count,
-                    lets_leave: abilities & 1 != 0,
+                    lets_leave: abilities & LETS_LEAVE != 0,
+                    hands_over: abilities & HANDS_OVER != 0,
                     faces,
                     destinations,
                 }))
@@ -423,6 +496,15 @@ impl ToFunction {
                 Ok(Self::Message { from, payload: fields.0.to_vec() })
             }
             LEAVING => fields.end(Self::Leaving),
+            LIST_STATES | EXPORT_STATES | IMPORT_STATES => {
+                let (number, _) = (fields.u32()?, fields.u32()?);
+                let kind = match kind {
+                    LIST_STATES => StatesRequest::List,
+                    EXPORT_STATES => StatesRequest::Export,
+                    _ => StatesRequest::Import,
+                };
+                Ok(Self::States { kind, number, request: fields.0.to_vec() })
+            }
             other => Err(MessageError::Kind(other)),
         }
     }
@@ -432,14 +514,20 @@ impl ToFunction {
 mod tests {
     use super::*;
 
+    fn register(hands_over: bool) -> FromFunction {
+        FromFunction::Register { version: VERSION, slots: 512, hands_over, token: [b'a'; TOKEN_BYTES] }
+    }
+
     fn messages() -> Vec<FromFunction> {
         vec![
-            FromFunction::Register { version: VERSION, slots: 512, token: [b'a'; TOKEN_BYTES] },
+            register(false),
+            register(true),
             FromFunction::Counters(vec![("passed".into(), 7), ("x".repeat(COUNTER_NAME), u64::MAX)]),
             FromFunction::Counters(Vec::new()),
             FromFunction::Message { destination: 3, payload: vec![9; MAX_PAYLOAD] },
             FromFunction::Message { destination: 0, payload: Vec::new() },
             FromFunction::Leave,
+            FromFunction::States { number: 7, reply: vec![1; MAX_STATES] },
         ]
     }
 
@@ -461,6 +549,7 @@ mod tests {
             buffers: 4096,
             buffer_count: 2048,
             lets_leave: true,
+            hands_over: true,
             faces: vec![[1, 2], [3, 4]],
             destinations: ["port:wan", "ids", "chain:web"].map(|text| text.parse().unwrap()).into(),
         };
@@ -476,7 +565,9 @@ mod tests {
             ToFunction::Message { from: "nf".parse().unwrap(), payload: vec![1, 2] },
             ToFunction::Leaving,
         ];
-        for message in others.into_iter().chain(refused) {
+        let states = [StatesRequest::List, StatesRequest::Export, StatesRequest::Import];
+        let states = states.map(|kind| ToFunction::States { kind, number: u32::MAX, request: vec![3; 9] });
+        for message in others.into_iter().chain(states).chain(refused) {
             assert_eq!(ToFunction::decode(&message.encode()), Ok(message));
         }
     }

@@ -1,12 +1,14 @@
 /* flows.c: keeps packets and bytes of each flow, and prints a line for each flow that has ended.
  *
- * A flow ends $IDLE seconds after its last packet; the default is 10. At most 65,536 flows are kept.
+ * A flow ends $IDLE seconds after its last packet; the default is 10. At most 65,536 flows are kept. Upon SIGTERM, other instances go on
+ * counting where this one was.
  */
 #include "clickbox.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_FLOWS 65536
 
@@ -74,11 +76,45 @@ static void tick(struct clickbox *box, void *state)
     *tracker->present = clickbox_flow_count(tracker->flows, clickbox_now(box));
 }
 
+static uint64_t next(struct clickbox *box, uint64_t position, struct clickbox_flow *flow, void *state)
+{
+    struct tracker *tracker = state;
+    (void)box;
+    return clickbox_flow_next(tracker->flows, position, flow);
+}
+
+static int export_flow(struct clickbox *box, const struct clickbox_flow *flow, void *bytes, void *state)
+{
+    struct tracker *tracker = state;
+    const struct record *record = clickbox_flow_take(tracker->flows, flow);
+    (void)box;
+    if (!record)
+        return -1;
+    memcpy(bytes, record, sizeof *record);
+    return sizeof *record;
+}
+
+static int import_flow(struct clickbox *box, const struct clickbox_flow *flow, const void *bytes, size_t length, void *state)
+{
+    struct tracker *tracker = state;
+    if (length != sizeof(struct record))
+        return -1;
+    memcpy(clickbox_flow_state(tracker->flows, flow, clickbox_now(box), NULL), bytes, length);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *idle = getenv("IDLE");
     struct tracker tracker = {.idle = (idle ? strtoull(idle, NULL, 10) : 10) * 1000000000ull};
-    struct clickbox_function function = {.packet = track, .start = start, .tick = tick, .state = &tracker};
+    struct clickbox_hand_over hand_over = {.version = 1,
+                                           .size = sizeof(struct record),
+                                           .next = next,
+                                           .export_flow = export_flow,
+                                           .import_flow = import_flow,
+                                           .state = &tracker};
+    struct clickbox_function function = {
+        .packet = track, .start = start, .tick = tick, .state = &tracker, .options = {.hand_over = &hand_over}};
     int result = clickbox_main(argc, argv, &function);
     /* The counters went with the membership. */
     uint64_t unused = 0;

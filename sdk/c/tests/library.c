@@ -1,10 +1,13 @@
 /* library.c: tests of what needs no service: headers, flows, tables of flows, and wrong packets. It prints nothing, and ends
  * with 0. */
-#include "../clickbox.h"
+#define _GNU_SOURCE
+#include "../internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                            \
     do {                                                                            \
@@ -102,6 +105,22 @@ static void check_flows(void)
             *state += port;
         }
     CHECK(clickbox_flow_count(flows, 30) == 100 && forgotten.count == 0);
+    /* All flows are listed once. One that was taken is not there any more, and has its state back when that is taken over. */
+    uint64_t position = 0, sum = 0, listed = 0;
+    while ((position = clickbox_flow_next(flows, position, &flow)) != 0)
+        sum += flow.port[0], listed++;
+    CHECK(listed == 100 && sum == 99 * 100 / 2);
+    CHECK(clickbox_flow_next(flows, 0, &flow) == 1);
+    const uint64_t *taken = clickbox_flow_take(flows, &flow);
+    CHECK(taken && *taken == 3 * (uint64_t)flow.port[0] && !clickbox_flow_take(flows, &flow));
+    CHECK(clickbox_flow_count(flows, 30) == 99 && clickbox_flow_next(flows, 0, &back) == 2);
+    sum = *taken;
+    *(uint64_t *)clickbox_flow_state(flows, &flow, 5, &is_new) = sum;
+    CHECK(is_new && clickbox_flow_count(flows, 30) == 100 && forgotten.count == 0);
+    for (unsigned port = 0; port < 100; port++) {
+        make(bytes, 0, 1, 2, port, 53);
+        CHECK(clickbox_flow(&packet, &flow) > 0 && *(uint64_t *)clickbox_flow_state(flows, &flow, 20, NULL) == 3 * port);
+    }
     /* The flow that was idle longest makes room: that of port 0, as port 1 is used first. */
     make(bytes, 0, 1, 2, 0, 53);
     CHECK(clickbox_flow(&packet, &flow) > 0);
@@ -115,6 +134,121 @@ static void check_flows(void)
     CHECK(forgotten.sum == 3 * 99 * 100 / 2);
     clickbox_flows_free(flows);
     CHECK(forgotten.count == 101);
+}
+
+static uint64_t next(struct clickbox *box, uint64_t position, struct clickbox_flow *flow, void *state)
+{
+    (void)box;
+    return clickbox_flow_next(state, position, flow);
+}
+
+static int export_flow(struct clickbox *box, const struct clickbox_flow *flow, void *bytes, void *state)
+{
+    const uint64_t *taken = clickbox_flow_take(state, flow);
+    (void)box;
+    if (taken)
+        memcpy(bytes, taken, sizeof *taken);
+    return taken ? (int)sizeof *taken : -1;
+}
+
+static int import_flow(struct clickbox *box, const struct clickbox_flow *flow, const void *bytes, size_t length, void *state)
+{
+    (void)box;
+    if (length != sizeof(uint64_t))
+        return -1;
+    memcpy(clickbox_flow_state(state, flow, 0, NULL), bytes, length);
+    return 0;
+}
+
+/* Asks for the state of flows. Returns the length of the answer behind its number. */
+static size_t ask(struct clickbox *box, int other, unsigned kind, const uint8_t *bytes, size_t length, uint8_t *answer)
+{
+    uint8_t message[MESSAGE_SIZE];
+    /* No byte is behind the request. */
+    box->request = malloc(16 + length);
+    CHECK(box->request);
+    memset(box->request, 0, 16);
+    put16(box->request, (uint16_t)kind);
+    put32(box->request + 8, 77);
+    if (length > 0)
+        memcpy(box->request + 16, bytes, length);
+    box->request_length = 16 + length;
+    clickbox_answer_request(box);
+    free(box->request);
+    ssize_t count = recv(other, message, sizeof message, 0);
+    CHECK(count >= 16 && get16(message) == 5 && get32(message + 4) == (size_t)count && get32(message + 8) == 77);
+    memcpy(answer, message + 16, (size_t)count - 16);
+    return (size_t)count - 16;
+}
+
+/* States of flows go from one table to another one, whatever is cut off. */
+static void check_hand_over(void)
+{
+    uint8_t bytes[128], request[MESSAGE_SIZE] = {0}, answer[MESSAGE_SIZE];
+    int ends[2];
+    struct clickbox_flow flow, found;
+    struct clickbox_packet packet = {.data = bytes, .length = 128};
+    struct clickbox_flows *tables[2];
+    struct clickbox_hand_over own[2];
+    struct clickbox *boxes[2];
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+    for (int side = 0; side < 2; side++) {
+        tables[side] = clickbox_flows_new(100, sizeof(uint64_t), 0, NULL, NULL);
+        boxes[side] = calloc(1, sizeof *boxes[side]);
+        CHECK(tables[side] && boxes[side]);
+        own[side] = (struct clickbox_hand_over){.version = 1, .size = 8, .next = next, .export_flow = export_flow,
+                                                .import_flow = import_flow, .state = tables[side]};
+        boxes[side]->hand_over = &own[side];
+        boxes[side]->control = ends[0];
+    }
+    for (unsigned number = 0; number < 4; number++) {
+        make(bytes, 0, 1, 2, 1000 + number, 53);
+        if (number == 2)
+            bytes[23] = 1; /* ICMP. */
+        if (number == 3)
+            memcpy(bytes + 12, (uint8_t[]){0x86, 0xdd, 0x60, 0, 0, 0, 0, 74, 17, 64, 1, 2, 3}, 13);
+        CHECK(clickbox_flow(&packet, &flow) > 0);
+        *(uint64_t *)clickbox_flow_state(tables[0], &flow, 0, NULL) = 100 + number;
+    }
+    put32(request + 12, 128);
+    size_t length = ask(boxes[0], ends[1], LIST_STATES, request, 28, answer);
+    CHECK(length == 20 + 3 * 44 + 4 && get32(answer) == 0 && get32(answer + 16) == 3);
+    put32(request + 12, 2);
+    CHECK(ask(boxes[0], ends[1], LIST_STATES, request, 28, answer + 2048) == 20 + 2 * 44 + 4);
+    CHECK(get32(answer + 2048) == 1 && get64(answer + 2048 + 8) == 2);
+    /* The flows of the first list, and one that is not there. */
+    memset(request, 0, sizeof request);
+    put32(request + 12, 4);
+    memcpy(request + 16, answer + 20, 3 * 44);
+    put32(request + 16 + 3 * 44, 1);
+    length = ask(boxes[0], ends[1], EXPORT_STATES, request, 16 + 4 * 44, answer);
+    CHECK(get32(answer) == 1 && get32(answer + 4) == 4 && get32(answer + 8) == 3 && length == 12 + 3 * 104);
+    CHECK(clickbox_flow_count(tables[0], 0) == 1);
+    memcpy(request + 4, answer + 8, length - 8);
+    length -= 4;
+    own[1].version = 2;
+    CHECK(ask(boxes[1], ends[1], IMPORT_STATES, request, length, answer) == 4 + 3 * (8 + 34) && get32(answer) == 3);
+    CHECK(memcmp(answer + 12, "the state has version 1, and not 2", 34) == 0 && clickbox_flow_count(tables[1], 0) == 0);
+    own[1].version = 1;
+    for (size_t cut = 0; cut < length; cut++) {
+        ask(boxes[1], ends[1], LIST_STATES, request, cut, answer);
+        ask(boxes[1], ends[1], EXPORT_STATES, request, cut, answer);
+        ask(boxes[1], ends[1], IMPORT_STATES, request, cut, answer);
+    }
+    CHECK(ask(boxes[1], ends[1], IMPORT_STATES, request, length, answer) == 4 && get32(answer) == 0);
+    CHECK(clickbox_flow_count(tables[1], 0) == 3);
+    for (uint64_t position = 0, states = 0; (position = clickbox_flow_next(tables[1], position, &found)) != 0;) {
+        uint64_t state = *(uint64_t *)clickbox_flow_state(tables[1], &found, 0, NULL);
+        CHECK(found.version == (state == 103 ? 6 : 4) && (state == 103 || found.port[0] == 900 + state));
+        CHECK(state == 103 || (found.address[0][3] == 1 && found.address[1][3] == 2));
+        CHECK((states += state) <= 100 + 101 + 103);
+    }
+    CHECK(memcmp(&found, &flow, sizeof flow) == 0);
+    for (int side = 0; side < 2; side++) {
+        clickbox_flows_free(tables[side]);
+        free(boxes[side]);
+        close(ends[side]);
+    }
 }
 
 static void check_answers(void)
@@ -174,6 +308,7 @@ int main(void)
     check_answers();
     check_headers();
     check_flows();
+    check_hand_over();
     struct clickbox *box = clickbox_offline("/dev/null", NULL);
     CHECK(!box && strstr(clickbox_error(), "no capture"));
     CHECK(!clickbox_join("/nonexistent", NULL) && strstr(clickbox_error(), "/nonexistent"));

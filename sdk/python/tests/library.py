@@ -158,6 +158,55 @@ class Library(unittest.TestCase):
         self.assertEqual((flows.count(15), forgotten[1:]), (1, [("a", [1])]))
         self.assertEqual(flows.count(16), 0)
 
+    def test_states_of_flows_are_handed_over(self):
+        ends = [(bytes([10, 0, 0, number]), 1000 + number) for number in range(200)]
+        flows = [clickbox.Flow(4, 17, ends[0], end) for end in ends[1:]]
+        flows.append(clickbox.Flow(6, 6, (bytes(range(16)), 7), (bytes(range(1, 17)), 9)))
+        here, there = (clickbox.Flows(1000, bytes) for _ in range(2))
+        for number, flow in enumerate(flows):
+            here.put(flow, bytes([number]) * 5, 0)
+        # Of a ping, clickbox knows other flows.
+        here.put(clickbox.Flow(4, 1, ends[0], ends[1]), b"ping", 0)
+
+        def hand_over(table, version, takes=True):
+            def take_over(_, flow, contents):
+                table.put(flow, contents, 0)
+                return takes
+
+            return clickbox.HandOver(version, lambda _: table, lambda _, flow: table.take(flow), take_over, 64)
+
+        giver, taker = hand_over(here, 7), hand_over(there, 7)
+        position, listed = 0, []
+        while True:
+            reply = giver._answer(None, clickbox._LIST_STATES, struct.pack("<IQIIII", 0, position, 128, 0, 0, 0))
+            more, _, position, count = struct.unpack_from("<IIQI", reply)
+            self.assertEqual(len(reply), 24 + 44 * count)
+            listed += [reply[20 + 44 * number : 64 + 44 * number] for number in range(count)]
+            if not more:
+                break
+        self.assertEqual([clickbox._decode_flow(group, 4) for group in listed], flows)
+        for version, takes, reason in (8, True, b"version 7, and not 8"), (7, False, b"did not take"):
+            group = struct.pack("<QII", 0, 48, 1) + listed[0]
+            states = giver._answer(None, clickbox._EXPORT_STATES, group)[8:]
+            reply = hand_over(there, version, takes)._answer(None, clickbox._IMPORT_STATES, bytes(4) + states)
+            self.assertEqual(struct.unpack_from("<II", reply), (1, 0))
+            self.assertIn(reason, reply)
+            self.assertEqual(giver._answer(None, clickbox._IMPORT_STATES, bytes(4) + states), bytes(4))
+        rest = listed
+        while rest:
+            groups = struct.pack("<QII", 0, 4 + 44 * len(rest), len(rest)) + b"".join(rest)
+            reply = giver._answer(None, clickbox._EXPORT_STATES, groups)
+            done, count = struct.unpack_from("<II", reply, 4)
+            self.assertTrue(0 < count == done and len(reply) <= 8176)
+            self.assertEqual(taker._answer(None, clickbox._IMPORT_STATES, bytes(4) + reply[8:]), bytes(4))
+            rest = rest[done:]
+        self.assertEqual((len(list(here)), list(there)), (1, flows))
+        self.assertEqual([there.take(flow) for flow in flows], [bytes([number]) * 5 for number in range(200)])
+        # What is not there is no state.
+        reply = giver._answer(None, clickbox._EXPORT_STATES, struct.pack("<QII", 0, 48, 1) + listed[0])
+        self.assertEqual(reply, struct.pack("<III", 1, 1, 0))
+        self.assertRaises(clickbox.Error, clickbox.HandOver, 1, list, list, list, 5000)
+
     def test_counters_are_bounded(self):
         box, _ = self.run_on([], packet=lambda *_: None)
         for number in range(40):

@@ -1,5 +1,6 @@
 //! The connection of one function. Its process is hostile: no call waits for it, and no message of it is trusted.
 
+use super::state_calls::StateCalls;
 use crate::limits::MAX_FUNCTION_MESSAGES;
 use model::{BoxName, Destination};
 use protocol::function::{FromFunction, MAX_MESSAGE, ToFunction};
@@ -10,12 +11,13 @@ use rustix::net::{
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     /// When it was accepted.
     pub(crate) since: Instant,
     /// The instance that its function is, once it has registered.
@@ -31,6 +33,10 @@ pub(crate) struct Attached {
     pub(crate) destinations: Vec<Destination>,
     /// Whether it has said that it leaves.
     pub(crate) is_leaving: bool,
+    /// How the state of its flows is asked for, if it hands that over.
+    pub(crate) states: Option<Arc<StateCalls>>,
+    /// Until when the state of its flows may be handed over, while that goes on.
+    pub(crate) hands_over_until: Option<Instant>,
     /// Messages of it that reached no one: the receiver was not there, or did not read.
     pub(crate) lost_messages: u64,
     /// The counters that it has published since the last look.
@@ -62,12 +68,22 @@ pub(crate) enum Sending {
 impl Connection {
     /// A connection of a function that was accepted. Its socket does not block.
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, since: Instant::now(), attached: None, budget: MAX_FUNCTION_MESSAGES }
+        Self {
+            socket: Arc::new(socket),
+            since: Instant::now(),
+            attached: None,
+            budget: MAX_FUNCTION_MESSAGES,
+        }
     }
 
     /// The process at the other end, if the kernel says so. It is 0 in a PID namespace that this process cannot see.
     pub(crate) fn process(&self) -> Option<i32> {
         socket_peercred(&self.socket).ok().map(|found| found.pid.as_raw_nonzero().get())
+    }
+
+    /// How the state of its flows is asked for.
+    pub(crate) fn state_calls(&self) -> Arc<StateCalls> {
+        Arc::new(StateCalls::new(self.socket.clone()))
     }
 
     /// Reads a message. Descriptors that come with one are closed by the kernel.

@@ -4,8 +4,8 @@ use super::state::{Fabric, FabricState};
 use crate::error::{OperationError, PortError};
 use crate::functions::{Attached, Connection, Listener, Received, Sending};
 use crate::limits::{
-    FUNCTION_LOOK_INTERVAL, JOIN_INTERVAL, MAX_FUNCTION_MESSAGES, MAX_JOINS, MAX_UNREGISTERED,
-    REGISTER_TIMEOUT,
+    FUNCTION_LEAVE_TIMEOUT, FUNCTION_LOOK_INTERVAL, JOIN_INTERVAL, MAX_FUNCTION_MESSAGES, MAX_JOINS,
+    MAX_UNREGISTERED, REGISTER_TIMEOUT,
 };
 use crate::network::{FunctionFault, Network, ServiceKey};
 use boundary::Slots;
@@ -215,11 +215,13 @@ impl Watch {
                 (Received::Nothing, _) => return,
                 (Received::Closed, _) => Some(End::Closed),
                 (Received::Malformed, _) => Some(End::Refused(RefusedReason::Malformed)),
-                (Received::Message(FromFunction::Register { version, slots, token }), None) => {
+                (Received::Message(FromFunction::Register { version, slots, hands_over, token }), None) => {
                     match listeners.get(key) {
                         _ if version != VERSION => Some(End::Refused(RefusedReason::Version)),
                         Some(listener) if listener.is_token(&token) => {
-                            register(fabric, key, number, connection, slots).err().map(End::Refused)
+                            register(fabric, key, number, connection, (slots, hands_over))
+                                .err()
+                                .map(End::Refused)
                         }
                         _ => Some(End::Refused(RefusedReason::Token)),
                     }
@@ -236,13 +238,28 @@ impl Watch {
                     None
                 }
                 (Received::Message(FromFunction::Leave), Some(attached)) if !attached.is_leaving => {
+                    let states = attached.states.clone();
                     if let Some(attached) = &mut connection.attached {
                         attached.is_leaving = true;
+                        attached.hands_over_until =
+                            states.as_ref().map(|_| Instant::now() + FUNCTION_LEAVE_TIMEOUT);
                     }
-                    let of = key.clone();
-                    // If the service is gone, the next look says so.
-                    let _ = fabric.network(move |network| network.let_leave(&of, number, true));
-                    connection.send(&ToFunction::Leaving, &[]);
+                    match states {
+                        Some(states) => {
+                            states.leave();
+                            let of = key.clone();
+                            // If it cannot be drained, the next look lets it leave.
+                            let _ = fabric.network(move |network| network.drain_function(&of, number));
+                        }
+                        None => let_leave(fabric, key, number, connection),
+                    }
+                    None
+                }
+                (Received::Message(FromFunction::States { number, reply }), Some(attached)) => {
+                    // An answer that comes too late is no error. One that was asked for is none too many.
+                    if attached.states.as_ref().is_some_and(|states| states.answer(number, reply)) {
+                        connection.budget += 1;
+                    }
                     None
                 }
                 // It registers or leaves twice, or something else comes first.
@@ -298,6 +315,7 @@ impl Watch {
             network.look_at_functions(now)
         };
         let Ok(found) = fabric.network(look) else { return };
+        self.end_handovers(fabric, now);
         let mut ends = Vec::new();
         for (number, (_, connection)) in &mut self.connections {
             connection.budget = MAX_FUNCTION_MESSAGES;
@@ -316,21 +334,56 @@ impl Watch {
         }
     }
 
+    /// Lets functions leave that have handed over the state of their flows, or had the time for it.
+    fn end_handovers(&mut self, fabric: &Fabric, now: Instant) {
+        for (number, (key, connection)) in &mut self.connections {
+            let Some(until) = connection.attached.as_ref().and_then(|attached| attached.hands_over_until)
+            else {
+                continue;
+            };
+            let (of, number) = (key.clone(), *number);
+            let hands_over = fabric.network(move |network| network.hands_over(&of, number)).unwrap_or(false);
+            if hands_over && now < until {
+                continue;
+            }
+            if let Some(attached) = &mut connection.attached {
+                attached.hands_over_until = None;
+                if hands_over {
+                    let message = format!(
+                        "not all flows of instance {} of service {} were handed over: it took more than {} s; flows go on without their state",
+                        attached.instance,
+                        key.service,
+                        FUNCTION_LEAVE_TIMEOUT.as_secs()
+                    );
+                    fabric.0.note(EventKind::StateKept, &key.service, message);
+                }
+            }
+            let_leave(fabric, key, number, connection);
+        }
+    }
+
     fn end(&mut self, fabric: &Fabric, number: u64, end: &End) {
         let Some((key, connection)) = self.connections.remove(&number) else { return };
         if let End::Refused(reason) = end {
             connection.send(&ToFunction::Refused(*reason), &[]);
         }
-        let Some(Attached { instance, lost_messages, counters, is_leaving, .. }) = connection.attached else {
+        let Some(Attached { instance, lost_messages, counters, is_leaving, states, .. }) =
+            connection.attached
+        else {
             return;
         };
+        if let Some(states) = states {
+            fabric.0.functions.end_states(&key.switch, &instance, &states);
+        }
         let of = key.clone();
         let detached = fabric.network(move |network| {
             if let Some(counters) = counters {
                 network.set_function_counters(&of, number, counters);
             }
-            network.detach_function(&of, number)
+            (network.hands_over(&of, number), network.detach_function(&of, number))
         });
+        let hands_over = matches!(detached, Ok((true, _)));
+        let detached = detached.map(|(_, lost)| lost);
         let why = match end {
             // With its service its doorbell is closed, whereupon it may leave before it is told why.
             End::Closed if matches!(detached, Ok(None)) => REMOVED.into(),
@@ -346,6 +399,9 @@ impl Watch {
         };
         let lost = detached.ok().flatten().unwrap_or(0);
         let mut message = format!("function {instance} left service {}: {why}", key.service);
+        if hands_over {
+            message += "; it had not handed over the state of its flows";
+        }
         for (count, what) in [(lost, "packet"), (lost_messages, "message")] {
             message += &match count {
                 0 => continue,
@@ -357,6 +413,14 @@ impl Watch {
     }
 }
 
+/// Lets a function leave, and tells it so.
+fn let_leave(fabric: &Fabric, key: &ServiceKey, number: u64, connection: &Connection) {
+    let of = key.clone();
+    // If the service is gone, the next look says so.
+    let _ = fabric.network(move |network| network.let_leave(&of, number, true));
+    connection.send(&ToFunction::Leaving, &[]);
+}
+
 /// Makes a function an instance, and tells it so. It joins the packet pool of the owner if the service says so and the
 /// pool has room.
 fn register(
@@ -364,7 +428,7 @@ fn register(
     key: &ServiceKey,
     number: u64,
     connection: &mut Connection,
-    slots: u16,
+    (slots, hands_over): (u16, bool),
 ) -> Result<(), RefusedReason> {
     let slots = if slots == 0 { DEFAULT_SLOTS } else { slots.into() };
     let slots = Slots::new(slots).map_err(|_| RefusedReason::Malformed)?;
@@ -392,15 +456,22 @@ fn register(
         buffers: if pool.is_some() { 0 } else { buffers as u64 },
         buffer_count: place(buffers_size / boundary::limits::BUFFER_SIZE),
         lets_leave: true,
+        hands_over: true,
         faces: ends.layout.ports.iter().map(|port| [port.receive, port.transmit].map(place)).collect(),
         destinations: service.destinations.clone(),
     };
     let mut descriptors = vec![ends.memory.as_fd(), ends.doorbell.as_fd()];
     descriptors.extend(pool.as_ref().map(|pool| pool.file().as_fd()));
+    let states = hands_over.then(|| connection.state_calls());
+    if let Some(states) = &states {
+        fabric.0.functions.add_states(&key.switch, &instance, states.clone());
+    }
     connection.attached = Some(Attached {
         instance: instance.clone(),
         destinations: service.destinations,
         is_leaving: false,
+        states,
+        hands_over_until: None,
         lost_messages: 0,
         counters: None,
     });

@@ -4,11 +4,13 @@
 //! given before; its boxes' states go from mailbox to mailbox; then the switch sends the packets that waited to the instances that
 //! have the states.
 
+mod peer;
 mod shared;
 
 use super::state::Fabric;
-use crate::boxes::Instance;
 use crate::error::OperationError;
+use crate::functions::{StateCallError, StateCalls};
+use crate::limits::{FUNCTION_FREEZE_TIMEOUT, FUNCTION_HANDOVER_TIMEOUT};
 use crate::network::{GivenPackets, HandoverWork, NextHandover};
 use boundary::{
     FlowExport, FlowList, FlowPosition, RefusedState, Request, StateRecord, StateTuple, encode_groups,
@@ -57,6 +59,9 @@ const MAX_BATCHES_OF_ALL: usize = 512;
 /// What is said if no instance can take flows over.
 const NO_HEIR: &str = "no other instance is up";
 
+/// What is said if an instance answers with flows that it was not asked for.
+const OTHER_FLOWS: &str = "states of other flows came than were asked for";
+
 /// Why flows are not handed over.
 #[derive(Debug)]
 enum HandoverError {
@@ -66,13 +71,15 @@ enum HandoverError {
     NotRunning(BoxName),
     /// A box did not answer rightly.
     Call(BoxName, CallError),
+    /// A function did not answer rightly.
+    StateCall(BoxName, StateCallError),
     /// The box keeps state of flows that it can't hand over.
     CannotExport(Vec<String>),
     /// Packets wait for too long in the rings or the queues of the box.
     Busy,
     /// The instance has gone, or other flows of the switch are frozen.
     Frozen,
-    /// The box takes too long to name its flows.
+    /// The instance takes too long.
     Late(Duration),
     /// Flows share more states than are moved.
     TooManyShared,
@@ -90,6 +97,7 @@ impl fmt::Display for HandoverError {
             Self::Network(error) => error.fmt(f),
             Self::NotRunning(name) => write!(f, "box {name} does not run"),
             Self::Call(name, error) => write!(f, "box {name}: {error}"),
+            Self::StateCall(name, error) => write!(f, "function {name}: {error}"),
             Self::CannotExport(elements) => {
                 let names: Vec<String> =
                     elements.iter().map(|name| name.escape_debug().to_string()).collect();
@@ -126,6 +134,11 @@ fn is_shared(group: &Group) -> bool {
 struct Handover<'a> {
     fabric: &'a Fabric,
     work: HandoverWork,
+    /// The instance that has the flows, if it is a function. Another one may get its name meanwhile.
+    function: Option<Arc<StateCalls>>,
+    begin: Instant,
+    /// Since when flows are frozen.
+    frozen_at: Option<Instant>,
     /// Flows that no instance takes, by one of their tuples.
     refused: BTreeSet<StateTuple>,
     moved: u64,
@@ -146,13 +159,27 @@ impl Fabric {
     fn hand_over(&self, mut work: HandoverWork) {
         let name = work.from.clone();
         let begin = Instant::now();
+        let function = self.0.functions.state_calls(&work.switch, &name);
+        if function.as_ref().is_some_and(|function| !function.is_leaving()) {
+            // Another one has taken the place of the one that left.
+            return;
+        }
         if self.change_network(&mut work).is_err() {
             return;
         }
-
+        let is_function = function.is_some();
         let (is_return, is_again) = (work.range.is_some(), work.is_again);
-        let mut handover =
-            Handover { fabric: self, work, refused: BTreeSet::new(), moved: 0, lost: 0, reason: None };
+        let mut handover = Handover {
+            fabric: self,
+            work,
+            function,
+            begin,
+            frozen_at: None,
+            refused: BTreeSet::new(),
+            moved: 0,
+            lost: 0,
+            reason: None,
+        };
         let result = handover.run();
         let Handover { work, refused, moved, lost, reason, .. } = handover;
         let service = work.service.clone();
@@ -167,6 +194,8 @@ impl Fabric {
             move |network| network.end_handover(&work, (kept, lost), problem)
         });
         drop(ended);
+        // A function leaves now.
+        self.0.functions.wake();
         let time = begin.elapsed().as_millis();
         let to = to.map_or_else(|| "other instances".into(), |to| format!("instance {to}"));
         if moved > 0 || !is_return && problem.is_none() {
@@ -179,8 +208,11 @@ impl Fabric {
             self.0.note(EventKind::StateHandedOver, &service, message);
         }
         if let Some(problem) = problem.filter(|_| !is_again) {
-            let stay =
-                if result.is_err() { "flows stay there".into() } else { format!("{kept} flows stay there") };
+            let flows = if result.is_err() { "flows".into() } else { format!("{kept} flows") };
+            let stay = match is_function {
+                true => format!("{flows} go on without their state"),
+                false => format!("{flows} stay there"),
+            };
             let lost = if lost > 0 { format!(", {lost} were lost") } else { String::new() };
             let message = format!(
                 "not all flows of instance {name} of service {service} were handed over: {problem}; {stay}{lost}"
@@ -198,9 +230,9 @@ impl Fabric {
 
 impl Handover<'_> {
     fn run(&mut self) -> Result<(), HandoverError> {
-        let (mut position, begin) = (FlowPosition::default(), Instant::now());
+        let mut position = FlowPosition::default();
         for _ in 0..MAX_LISTS {
-            if begin.elapsed() > LISTS_TIMEOUT {
+            if self.begin.elapsed() > LISTS_TIMEOUT {
                 return Err(HandoverError::Late(LISTS_TIMEOUT));
             }
             let list = self.list(position)?;
@@ -211,6 +243,9 @@ impl Handover<'_> {
                 }
             }
             if !list.groups.is_empty() {
+                if self.function.is_some() && self.heir_of_all()?.is_none() {
+                    return Err(HandoverError::NoHeir);
+                }
                 let given = self.freeze(Some(list.groups.clone()))?;
                 let moved = self.move_flows(list.groups, &given);
                 self.thaw()?;
@@ -263,6 +298,7 @@ impl Handover<'_> {
         let range = self.work.range.map(|range| (range.address.to_bits(), range.first, range.last));
         let request = Request::ListFlows { position, most: BATCH, range };
         let mut list = self.call(&self.work.from, &request, FlowList::decode)?;
+        self.peer(&self.work.from)?.check(&self.work.from, &list)?;
         if !list.lost.is_empty() {
             return Err(HandoverError::CannotExport(list.lost));
         }
@@ -276,29 +312,43 @@ impl Handover<'_> {
         request: &Request,
         decode: impl FnOnce(&[u8]) -> Result<T, boundary::DecodeError>,
     ) -> Result<T, HandoverError> {
-        let reply = self.instance(name)?.call(request, CALL_TIMEOUT);
-        let reply = reply.map_err(|error| HandoverError::Call(name.clone(), error))?;
-        decode(&reply).map_err(|error| HandoverError::Call(name.clone(), CallError::Reply(error)))
+        let peer = self.peer(name)?;
+        let reply = peer.call(name, request, self.time_for_call()?)?;
+        decode(&reply).map_err(|error| peer.malformed(name, error))
     }
 
-    fn instance(&self, name: &BoxName) -> Result<Arc<Instance>, HandoverError> {
-        let managed = self.fabric.0.managed_box(name).ok();
-        managed.and_then(|managed| managed.instance()).ok_or_else(|| HandoverError::NotRunning(name.clone()))
+    /// A function leaves when it likes, and so has less time than a box: others wait for their turn.
+    fn time_for_call(&self) -> Result<Duration, HandoverError> {
+        if self.function.is_none() {
+            return Ok(CALL_TIMEOUT);
+        }
+        let frozen_at = self.frozen_at.map(|frozen_at| (frozen_at, FUNCTION_FREEZE_TIMEOUT));
+        let mut time = CALL_TIMEOUT;
+        for (since, limit) in frozen_at.into_iter().chain([(self.begin, FUNCTION_HANDOVER_TIMEOUT)]) {
+            let left = limit.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return Err(HandoverError::Late(limit));
+            }
+            time = time.min(left);
+        }
+        Ok(time)
     }
 
-    fn freeze(&self, groups: Option<Vec<Group>>) -> Result<GivenPackets, HandoverError> {
+    fn freeze(&mut self, groups: Option<Vec<Group>>) -> Result<GivenPackets, HandoverError> {
         let work = self.work.clone();
         let given = self.fabric.network(move |network| network.freeze(&work, groups.as_deref()))??;
+        self.frozen_at = Some(Instant::now());
         given.ok_or(HandoverError::Frozen)
     }
 
     /// Lets frozen flows go on, and waits until their packets have gone on.
-    fn thaw(&self) -> Result<(), HandoverError> {
+    fn thaw(&mut self) -> Result<(), HandoverError> {
         let begin = Instant::now();
         loop {
             let (switch, is_forced) = (self.work.switch.clone(), begin.elapsed() > THAW_TIMEOUT);
             let waiting = self.fabric.network(move |network| network.thaw(&switch, is_forced))??;
             if waiting == 0 {
+                self.frozen_at = None;
                 return Ok(());
             }
             std::thread::sleep(LOOK_INTERVAL);
@@ -318,6 +368,11 @@ impl Handover<'_> {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
+    }
+
+    fn heir_of_all(&self) -> Result<Option<BoxName>, HandoverError> {
+        let work = self.work.clone();
+        Ok(self.fabric.network(move |network| network.heir_of_all(&work))??)
     }
 
     fn collect(&self) -> Result<(), HandoverError> {
@@ -373,9 +428,10 @@ impl Handover<'_> {
             .collect();
         let mut by_heir: BTreeMap<Option<BoxName>, Vec<(usize, StateRecord)>> = BTreeMap::new();
         for state in states {
-            // A box that answers with flows that it was not asked for loses them.
+            // Who answers with flows that it was not asked for loses them.
             let Some(group) = members.get(&state.tuples[0]) else {
                 self.lost += 1;
+                self.reason.get_or_insert_with(|| OTHER_FLOWS.into());
                 continue;
             };
             if let Some(Ok(heir)) = heirs.get(*group) {
@@ -454,8 +510,9 @@ impl Handover<'_> {
         let records: Vec<StateRecord> = states.iter().map(|(_, state)| state.clone()).collect();
         let request = Request::ImportFlows { states: &encode_states(&records) };
         let refused = self.call(name, &request, RefusedState::decode).map_err(|error| error.to_string())?;
+        let kind = if self.function.is_some() { "function" } else { "box" };
         let reason = |refused: RefusedState| {
-            (refused.number as usize, format!("box {name}: {}", refused.reason.escape_debug()))
+            (refused.number as usize, format!("{kind} {name}: {}", refused.reason.escape_debug()))
         };
         Ok(refused.into_iter().map(reason).collect())
     }

@@ -8,7 +8,9 @@ use super::records::{
 };
 use super::shard_threads::ShardThread;
 use crate::error::{OperationError, PortError};
-use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
+use model::{
+    Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, ServiceName, SwitchMode, SwitchName,
+};
 use packet::steering::Steering;
 use sandbox::EventFd;
 use std::collections::BTreeMap;
@@ -44,6 +46,8 @@ pub(crate) struct Network {
     pub(super) handovers: Option<SyncSender<()>>,
     /// The looks at the functions that attached themselves.
     pub(super) looks: Looks,
+    /// The service whose flows were handed over last. The others have their turn before it.
+    pub(super) last_handover: Option<(SwitchName, ServiceName)>,
 }
 
 impl Network {
@@ -62,6 +66,7 @@ impl Network {
             silent: None,
             handovers: None,
             looks: Looks::default(),
+            last_handover: None,
         })
     }
 

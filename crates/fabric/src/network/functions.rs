@@ -11,8 +11,8 @@ use super::records::{AttachedInstance, AttachedInstances, NewPort, SwitchRecord}
 use crate::error::{OperationError, PortError};
 use crate::limits::MAX_FUNCTION_SILENCE;
 use model::{
-    AddPort, BoxName, Destination, Faces, Limits, MAX_REPLICAS, Owner, PortDriver, PortName, ServiceName,
-    SwitchName,
+    AddPort, BoxName, Destination, Faces, HandoverPhase, Limits, MAX_REPLICAS, Owner, PortDriver, PortName,
+    ServiceName, SwitchName,
 };
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition};
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
         if let Some(instances) = record.services.attached.get(&service.name) {
             let instance = |there: &AttachedInstance| InstanceDefinition {
                 name: there.name.clone(),
-                draining: false,
+                draining: there.is_draining,
                 range: None,
             };
             service.instances = instances.values().map(instance).collect();
@@ -169,6 +169,7 @@ impl Network {
             ports,
             progress,
             counters: BTreeMap::new(),
+            is_draining: false,
         };
         instances.insert(number, instance);
         let definition = record.services.definition.clone();
@@ -207,6 +208,39 @@ impl Network {
         Ok(())
     }
 
+    /// Lets a function hand over the state of its flows before it leaves: it gets no new flows.
+    pub(crate) fn drain_function(&mut self, key: &ServiceKey, connection: u64) -> Result<(), OperationError> {
+        self.set_draining(key, connection, true)
+    }
+
+    fn set_draining(
+        &mut self,
+        key: &ServiceKey,
+        connection: u64,
+        is_draining: bool,
+    ) -> Result<(), OperationError> {
+        let (record, _) = self.record_and_runner(&key.switch)?;
+        let instances = record.services.attached.get_mut(&key.service);
+        let mut instances = instances.into_iter().flat_map(BTreeMap::values_mut);
+        match instances.find(|there| there.connection == Some(connection)) {
+            Some(instance) if instance.is_draining != is_draining => {
+                instance.is_draining = is_draining;
+                let definition = record.services.definition.clone();
+                self.set_steering(&key.switch, definition).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the state of a function's flows is being handed over, or waits for that.
+    pub(crate) fn hands_over(&mut self, key: &ServiceKey, connection: u64) -> bool {
+        let Ok((record, _)) = self.record_and_runner(&key.switch) else { return false };
+        let instances = record.services.attached.get(&key.service).into_iter().flat_map(BTreeMap::values);
+        let mut instances = instances.filter(|there| there.connection == Some(connection));
+        let status = instances.next().and_then(|there| record.services.handover.drained.get(&there.name));
+        status.is_some_and(|status| !matches!(status.phase, HandoverPhase::Done | HandoverPhase::Failed))
+    }
+
     /// Lets a function leave: its rings get no more packets, its flows continue at the other instances, and it answers what it has. Or
     /// ends that.
     pub(crate) fn let_leave(&mut self, key: &ServiceKey, connection: u64, is_leaving: bool) {
@@ -229,6 +263,7 @@ impl Network {
     pub(crate) fn detach_function(&mut self, key: &ServiceKey, connection: u64) -> Option<u64> {
         // The next one at its ports has nothing to do with that.
         self.let_leave(key, connection, false);
+        let _ = self.set_draining(key, connection, false);
         let (record, _) = self.record_and_runner(&key.switch).ok()?;
         let instances = record.services.attached.get_mut(&key.service);
         let mut instances = instances.into_iter().flat_map(BTreeMap::values_mut);

@@ -92,10 +92,11 @@ impl Network {
         }
     }
 
-    /// What is to be handed over next.
+    /// What is to be handed over next. Services have their turns, so that none whose functions leave again and again keeps others waiting.
     pub(crate) fn next_handover(&mut self) -> NextHandover {
         let mut next = NextHandover::Nothing;
         let mut ended = false;
+        let mut works: Vec<HandoverWork> = Vec::new();
         for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
             let Ok(all) = all_steering(&record.name, runner) else { continue };
             for service in &record.services.definition.services {
@@ -129,7 +130,7 @@ impl Network {
                     match (is_up(&from), is_up(&instance.name)) {
                         (true, true) => {
                             let to = Some(&instance.name);
-                            return NextHandover::Work(work(&from, to, Some(range), is_again));
+                            works.push(work(&from, to, Some(range), is_again));
                         }
                         // Its flows have ended with it.
                         (false, _) => ended |= record.services.handover.release(&key, &from),
@@ -145,14 +146,26 @@ impl Network {
                         next = NextHandover::Later;
                         continue;
                     }
-                    return NextHandover::Work(work(&instance.name, None, None, false));
+                    works.push(work(&instance.name, None, None, false));
                 }
             }
         }
         if ended {
             self.plan_all();
         }
-        next
+        let key = |work: &HandoverWork| (work.switch.clone(), work.service.clone());
+        let is_after = |work: &HandoverWork| Some(key(work)) > self.last_handover;
+        let first =
+            |works: &mut dyn Iterator<Item = &HandoverWork>| works.min_by_key(|work| key(work)).cloned();
+        let work =
+            first(&mut works.iter().filter(|work| is_after(work))).or_else(|| first(&mut works.iter()));
+        match work {
+            Some(work) => {
+                self.last_handover = Some(key(&work));
+                NextHandover::Work(work)
+            }
+            None => next,
+        }
     }
 
     fn plan_all(&mut self) {

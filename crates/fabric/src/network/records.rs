@@ -140,6 +140,8 @@ pub(super) struct AttachedInstance {
     pub(super) progress: (u64, Instant),
     /// The counters that its function publishes.
     pub(super) counters: BTreeMap<String, u64>,
+    /// Whether it hands over the state of its flows before its function leaves.
+    pub(super) is_draining: bool,
 }
 
 /// What the agent knows about a switch, and what it said about its controllers.

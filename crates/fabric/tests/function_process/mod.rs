@@ -109,7 +109,17 @@ impl Connection {
         token: &[u8; TOKEN_BYTES],
         slots: u16,
     ) -> Result<FunctionProcess, RefusedReason> {
-        self.send(&FromFunction::Register { version: VERSION, slots, token: *token }.encode());
+        self.register_as(token, slots, false)
+    }
+
+    /// Registers, perhaps as a function that hands over the state of its flows.
+    pub(crate) fn register_as(
+        self,
+        token: &[u8; TOKEN_BYTES],
+        slots: u16,
+        hands_over: bool,
+    ) -> Result<FunctionProcess, RefusedReason> {
+        self.send(&FromFunction::Register { version: VERSION, slots, hands_over, token: *token }.encode());
         match self.receive_all(RecvFlags::empty()) {
             Some((ToFunction::Welcome(welcome), descriptors)) => {
                 let mut descriptors = descriptors.into_iter();

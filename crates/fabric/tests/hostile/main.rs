@@ -130,17 +130,18 @@ fn a_fabric_survives_the_seeds() {
 fn a_fabric_survives_any_messages_of_a_function() {
     use protocol::function::{FromFunction, TOKEN_BYTES, VERSION};
     let valid = [
-        FromFunction::Register { version: VERSION, slots: 0, token: [b'a'; TOKEN_BYTES] },
+        FromFunction::Register { version: VERSION, slots: 0, hands_over: true, token: [b'a'; TOKEN_BYTES] },
         FromFunction::Counters(vec![("packets".into(), 7); 32]),
         FromFunction::Message { destination: 0, payload: vec![1; 4096] },
         FromFunction::Message { destination: 1, payload: Vec::new() },
         FromFunction::Leave,
+        FromFunction::States { number: 1, reply: vec![0; 20] },
     ];
     for seed in 1..=300 {
         let mut random = Random::new(seed);
-        let mut input = vec![random.below(2) as u8];
+        let mut input = vec![random.below(4) as u8];
         for _ in 0..random.below(8) {
-            let mut message = valid[random.below(4) as usize].encode();
+            let mut message = valid[random.below(valid.len() as u32) as usize].encode();
             match random.below(3) {
                 0 => message.truncate(random.below(message.len() as u32 + 1) as usize),
                 1 => {
@@ -153,6 +154,48 @@ fn a_fabric_survives_any_messages_of_a_function() {
             input.extend(message);
         }
         input.extend((0..random.below(40)).map(|_| random.below(256) as u8));
+        function::messages(&input);
+    }
+}
+
+/// A function that leaves answers with right lists and states of flows that were cut or changed.
+#[test]
+fn a_fabric_survives_any_answers_about_flows() {
+    use boundary::{FlowExport, FlowList, FlowPosition, StateRecord, StateTuple};
+    use std::net::Ipv4Addr;
+    let tuple = |port| {
+        let end = Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped();
+        StateTuple { protocol: 17, ends: [(end, port), (end, 53)] }
+    };
+    let state = |port| StateRecord {
+        element: String::new(),
+        format: String::new(),
+        version: 1,
+        tuples: [tuple(port); 2],
+        payload: vec![7; usize::from(port)],
+    };
+    let list = |next: bool| {
+        let next = next.then_some(FlowPosition { element: 0, inside: 3 });
+        FlowList { next, groups: (0..3).map(|port| vec![tuple(port)]).collect(), lost: Vec::new() }.encode()
+    };
+    let export = FlowExport { groups: Some(3), states: (0..3).map(state).collect() }.encode();
+    for seed in 1..=300 {
+        let mut random = Random::new(seed);
+        let mut input = vec![7];
+        for message in [list(true), export.clone(), list(false), export.clone(), list(false), export.clone()]
+        {
+            let mut message = message;
+            match random.below(8) {
+                0 => message.truncate(random.below(message.len() as u32 + 1) as usize),
+                1 | 2 => {
+                    let at = random.below(message.len() as u32) as usize;
+                    message[at] = random.below(256) as u8;
+                }
+                _ => {}
+            }
+            input.extend((message.len() as u16).to_be_bytes());
+            input.extend(message);
+        }
         function::messages(&input);
     }
 }

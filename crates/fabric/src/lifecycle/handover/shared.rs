@@ -77,10 +77,9 @@ impl Handover<'_> {
 
     fn give_shared(&mut self, parts: &[Part]) -> Result<(), HandoverError> {
         self.collect()?;
-        let work = self.work.clone();
-        let heir = match work.to.clone() {
+        let heir = match self.work.to.clone() {
             Some(heir) => Some(heir),
-            None => self.fabric.network(move |network| network.heir_of_all(&work))??,
+            None => self.heir_of_all()?,
         };
         let heir = heir.ok_or(HandoverError::NoHeir)?;
         let mut accepted: Vec<Group> = Vec::new();
