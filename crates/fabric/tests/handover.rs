@@ -4,6 +4,7 @@ mod support;
 
 use model::{EventKind, HandoverPhase, HandoverStatus, InstanceStatus, SwitchMode};
 use protocol::fabric::{ServiceDefinition, orders};
+use std::time::Duration;
 use support::{TestBed, chain, service};
 
 /// A source of UDP packets of some hundred flows, as many as the handler `limit` says.
@@ -133,6 +134,27 @@ fn check_moves(threads: usize, rounds: u16) {
     let sizes: Vec<u64> = (1..=3).map(|number| bed.read(&format!("fw-{number}"), "f.table_size")).collect();
     assert_eq!((sizes[0], sizes[1]), (0, 0));
     assert!(sizes[2] >= all, "{sizes:?}");
+    nothing_is_lost(&bed);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// Packets wait in it for longer than flows are frozen at a time. They go on in between.
+#[test]
+fn a_box_that_is_busy_for_a_while_is_asked_again() {
+    let bed = start(&FIREWALL.replace("Queue(1000) -> Unqueue", "q :: Queue(1000) -> u :: Unqueue"), 1);
+    bed.send(1000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 1000);
+    bed.write("fw-2", "u.active", "false");
+    bed.send(1000);
+    bed.until("packets wait in it", |bed| bed.read("fw-2", "q.length") > 100);
+    steer(&bed, &[1, 2, 3], &[2]);
+    std::thread::sleep(Duration::from_millis(1500));
+    bed.write("fw-2", "u.active", "true");
+    let status = wait_for_handover(&bed).remove(0);
+    assert_eq!((status.phase, status.kept, status.lost), (HandoverPhase::Done, 0, 0), "{status:?}");
+    assert!(status.handed_over > 20, "{status:?}");
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+    assert_eq!(bed.read("fw-2", "f.table_size"), 0);
     nothing_is_lost(&bed);
     bed.0.ask(orders::End {}).unwrap();
 }

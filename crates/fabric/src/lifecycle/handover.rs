@@ -56,6 +56,10 @@ const MAX_LAST_BATCHES: usize = 64;
 /// The same if flows share states, because none are moved before.
 const MAX_BATCHES_OF_ALL: usize = 512;
 
+/// How often flows of a box are frozen once more in all, when packets wait in it for too long: the processor may have other work. Flows go
+/// on in between.
+const MORE_ATTEMPTS: usize = 4;
+
 /// What is said if no instance can take flows over.
 const NO_HEIR: &str = "no other instance is up";
 
@@ -139,6 +143,8 @@ struct Handover<'a> {
     begin: Instant,
     /// Since when flows are frozen.
     frozen_at: Option<Instant>,
+    /// How often flows may still be frozen once more.
+    attempts: usize,
     /// Flows that no instance takes, by one of their tuples.
     refused: BTreeSet<StateTuple>,
     moved: u64,
@@ -175,6 +181,8 @@ impl Fabric {
             function,
             begin,
             frozen_at: None,
+            // A function leaves when it likes, and so has less time than a box.
+            attempts: if is_function { 0 } else { MORE_ATTEMPTS },
             refused: BTreeSet::new(),
             moved: 0,
             lost: 0,
@@ -249,6 +257,9 @@ impl Handover<'_> {
                 let given = self.freeze(Some(list.groups.clone()))?;
                 let moved = self.move_flows(list.groups, &given);
                 self.thaw()?;
+                if self.tries_again(&moved) {
+                    continue;
+                }
                 moved?;
             }
             match list.next {
@@ -260,18 +271,32 @@ impl Handover<'_> {
             return Ok(());
         }
         // The rest at once: flows that have just begun, those without state, and all flows if they share states.
-        let given = self.freeze(None)?;
-        let moved = self.move_rest(&given);
-        if moved.is_ok() {
-            let work = self.work.clone();
-            self.fabric.network(move |network| network.end_handover(&work, (0, 0), None))??;
+        loop {
+            let given = self.freeze(None)?;
+            let finished = self.wait_until_taken(&given);
+            if self.tries_again(&finished) {
+                self.thaw()?;
+                continue;
+            }
+            let moved = finished.and_then(|finished| self.move_rest(finished));
+            if moved.is_ok() {
+                let work = self.work.clone();
+                self.fabric.network(move |network| network.end_handover(&work, (0, 0), None))??;
+            }
+            self.thaw()?;
+            return moved;
         }
-        self.thaw()?;
-        moved
     }
 
-    fn move_rest(&mut self, given: &GivenPackets) -> Result<(), HandoverError> {
-        let finished = self.wait_until_taken(given)?;
+    /// Whether flows are to be frozen once more, because the box was too busy. Nothing was moved then that is asked for again.
+    fn tries_again<T>(&mut self, moved: &Result<T, HandoverError>) -> bool {
+        let tries = matches!(moved, Err(HandoverError::Busy)) && self.attempts > 0;
+        self.attempts -= usize::from(tries);
+        tries
+    }
+
+    /// Moves what is left. `finished`: since when the instance has all packets of these flows.
+    fn move_rest(&mut self, finished: Instant) -> Result<(), HandoverError> {
         let has_shared = self.move_shared(finished)?;
         let mut position = FlowPosition::default();
         for _ in 0..if has_shared { MAX_BATCHES_OF_ALL } else { MAX_LAST_BATCHES } {

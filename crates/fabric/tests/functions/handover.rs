@@ -29,7 +29,7 @@ fn nested(request: &[u8], at: usize) -> &[u8] {
     &request[at + 4..]
 }
 
-/// The right answer of a function that names all flows of the source, whoever has them.
+/// The right answer of a function that names all flows of the source, at any instance.
 fn right(kind: StatesRequest, request: &[u8]) -> Vec<u8> {
     match kind {
         StatesRequest::List => {
@@ -69,7 +69,7 @@ fn serve(function: &FunctionProcess, answer: Answer, is_done: &AtomicBool) -> BT
                     let states = decode_states(nested(&request, 0)).expect("states");
                     given.extend(states.iter().map(|state| (state.payload[0], state.version)));
                 }
-                // Answers that nobody waits for change nothing.
+                // Answers to no request change nothing.
                 let stray = FromFunction::States { number: number.wrapping_sub(1), reply: vec![0; 9] };
                 function.send(&stray.encode());
                 if let Some(reply) = answer(kind, &request) {

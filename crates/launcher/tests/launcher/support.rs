@@ -195,7 +195,7 @@ pub(crate) fn folder() -> PathBuf {
     folder
 }
 
-/// A socket at which nobody listens. A process that another test starts may have a copy of a listening one for a moment after it
+/// A socket without a listener. A process that another test starts may have a copy of a listening one for a moment after it
 /// was closed.
 pub(crate) fn bound(path: &Path) -> OwnedFd {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
