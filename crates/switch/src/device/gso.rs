@@ -83,8 +83,11 @@ impl Segmenter {
         };
         let Some(bytes) = self.bytes.get(self.start..self.end) else { return false };
         let number = number(kind);
-        let found =
-            network(bytes, transport).or_else(|| in_tunnels(bytes, transport, number, &mut self.tunnels));
+        // A tunnel over IPv6 may begin like extension headers, so it is looked for first.
+        let found = packet(bytes, transport, number, &mut self.tunnels).or_else(|| {
+            self.tunnels.clear();
+            network(bytes, transport)
+        });
         let Some((network, is_ip6)) = found else { return false };
         let header = match kind {
             SegmentKind::Tcp => bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
@@ -188,13 +191,8 @@ fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// The same for a packet in tunnels, which are collected.
-fn in_tunnels(
-    frame: &[u8],
-    transport: usize,
-    number: u8,
-    tunnels: &mut Vec<IpPacket>,
-) -> Option<(usize, bool)> {
+/// The same for a packet whose headers have correct lengths. The packets around it are collected.
+fn packet(frame: &[u8], transport: usize, number: u8, tunnels: &mut Vec<IpPacket>) -> Option<(usize, bool)> {
     let mut packet = IpPacket::of(frame)?;
     while packet.transport != Some(transport) || packet.protocol != number {
         if tunnels.len() == MAX_TUNNELS {
@@ -418,6 +416,31 @@ mod tests {
         assert!(load(&three, network + third - ETHERNET).is_none());
         // The place of the checksum is in no packet of this kind.
         assert!(load(&one, first + 1).is_none());
+    }
+
+    /// Linux puts the limit of nested tunnels (RFC 2473) into an option between the two IP headers.
+    #[test]
+    fn tunnels_with_extension_headers_are_segmented() {
+        let (mut frame, transport) = joined(true, SegmentKind::Tcp, false, 5000);
+        let length = frame.len() - ETHERNET;
+        put_length(&mut frame[ETHERNET..transport], true, length);
+        let (mut whole, network) = in_tunnel(Tunnel::Ip, true, &frame);
+        whole.splice(network..network, [41, 0, 4, 1, 4, 1, 1, 0]);
+        whole[ETHERNET + 6] = 60;
+        let length = whole.len() - ETHERNET;
+        put_length(&mut whole[ETHERNET..network], true, length);
+        let offload =
+            Offload { checksum: Some((transport, 6)), segmentation: Some((SegmentKind::Tcp, 1400)) };
+        let (mut plain, mut segmenter) = (Segmenter::default(), Segmenter::default());
+        assert!(plain.load(&RxFrame::of(&frame, offload), 2048));
+        assert!(segmenter.load(&RxFrame::of(&whole, offload.shifted(network + 8 - ETHERNET)), 2048));
+        let (mut expected, mut buffer) = ([0; 2048], [0; 2048]);
+        while let Some(length) = plain.take(&mut expected) {
+            let taken = segmenter.take(&mut buffer).unwrap();
+            assert_eq!(buffer[network + 8..taken], expected[ETHERNET..length]);
+            assert_eq!(IpPacket::of(&buffer[..taken]).unwrap().end, taken);
+        }
+        assert!(segmenter.is_empty());
     }
 
     #[test]
