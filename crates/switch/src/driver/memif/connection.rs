@@ -140,13 +140,16 @@ impl Handshake {
     /// leave when they are given them.
     fn explained(&self, error: MemifError) -> MemifError {
         let is_broken = match &error {
-            MemifError::System(error) => error.raw_os_error() == Some(libc::EPIPE),
+            MemifError::System(error) => {
+                matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET))
+            }
             error => matches!(error, MemifError::Closed),
         };
-        let error = match is_broken.then(|| hear(&self.socket)) {
-            Some(Err(last @ MemifError::Disconnected(_))) => last,
-            Some(_) => MemifError::Closed,
-            None => error,
+        // The first look may report the failure once more.
+        let look = |_| hear(&self.socket).err().filter(|last| matches!(last, MemifError::Disconnected(_)));
+        let error = match is_broken {
+            true => (0..2).find_map(look).unwrap_or(MemifError::Closed),
+            false => error,
         };
         let described = |rings: &[Option<Described>]| rings.iter().flatten().count();
         let count = self.from_client.len().max(self.to_client.len());
