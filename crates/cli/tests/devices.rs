@@ -152,6 +152,23 @@ fn tunnels_exchange_packets_with_the_kernel() {
     }
 }
 
+/// Linux joins segments of a TCP connection, so packets that are too long are nothing strange.
+#[test]
+fn a_packet_above_the_mtu_is_explained() {
+    let found = in_namespace(
+        r#"
+        ip link add one type veth peer name two && ip link set one up && ip link set two up
+        $CLICK -e 'InfiniteSource(LENGTH 1600, LIMIT 1) -> Queue -> to :: ToDevice(one) -> Discard;
+            to[1] -> failed :: Counter(COUNT_CALL 1 stop) -> Discard; DriverManager(wait 10s, stop)' -h failed.count
+        "#,
+    );
+    if let Some(found) = found {
+        let text = "ToDevice(one): a packet is longer than the MTU. Linux may have joined it from several: \
+                    `ethtool -K DEVICE gro off` for";
+        assert!(found.contains(text) && found.lines().any(|line| line == "1"), "{found}");
+    }
+}
+
 #[test]
 fn errors_name_a_missing_device() {
     let found = in_namespace("$CLICK -e 'FromDevice(nothing0) -> Discard'");

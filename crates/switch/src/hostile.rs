@@ -68,28 +68,33 @@ fn cut(load: impl FnOnce(&mut Segmenter) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{TUNNELS, in_tunnel};
     use random::Random;
 
-    /// Random bytes; and a large frame with random offload headers and random changes.
+    /// Random bytes; and large frames, alone and in tunnels, with random offload headers and random changes.
     #[test]
     fn frames_of_any_bytes_are_cut_or_refused() {
         let mut random = Random::new(1);
-        let mut large = vec![1, 1, 54, 0, 0, 1, 34, 0, 16, 0];
-        large.extend([2; 12]);
-        large.extend([8, 0, 0x45, 0, 7, 0xf2, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut large = vec![2; 12];
+        large.extend([8, 0, 0x45, 0, 7, 0xe0, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         large.extend([0, 7, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
-        large.resize(2040, 7);
-        device_frame(&large);
-        for length in 0..200 {
-            let bytes: Vec<u8> = (0..length % 300).map(|_| random.below(256) as u8).collect();
-            device_frame(&bytes);
-            let mut changed = large.clone();
-            for _ in 0..random.below(4) {
-                let at = random.below(70) as usize;
-                changed[at] = random.below(256) as u8;
+        large.resize(2030, 7);
+        let in_tunnels = TUNNELS.into_iter().map(|tunnel| in_tunnel(tunnel, true, &large));
+        for (frame, network) in in_tunnels.chain([(large.clone(), 14)]) {
+            let transport = (network + 20) as u8;
+            let message = [&[1, 1, transport + 20, 0, 0, 1, transport, 0, 16, 0], &frame[..]].concat();
+            device_frame(&message);
+            for length in 0..200 {
+                let bytes: Vec<u8> = (0..length % 300).map(|_| random.below(256) as u8).collect();
+                device_frame(&bytes);
+                let mut changed = message.clone();
+                for _ in 0..random.below(4) {
+                    let at = random.below(u32::from(transport) + 40) as usize;
+                    changed[at] = random.below(256) as u8;
+                }
+                changed.truncate(message.len() - random.below(3) as usize * 900);
+                device_frame(&changed);
             }
-            changed.truncate(2040 - random.below(3) as usize * 900);
-            device_frame(&changed);
         }
     }
 }

@@ -188,7 +188,7 @@ impl Device for InterfaceDevice {
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
         let outcome = self.interface.send(batch.iter().map(Packet::data));
         drop(batch.drain_front(outcome.frames));
-        outcome.error.map_or(Ok(()), |error| Err(io_error(&error)))
+        outcome.error.map_or(Ok(()), |error| Err(send_error(&error)))
     }
 
     fn coalesces(&self) -> bool {
@@ -215,6 +215,19 @@ impl Device for InterfaceDevice {
     fn link(&self) -> Option<[u8; 6]> {
         Some(self.interface.mac())
     }
+}
+
+/// The error that the user sees if an interface did not take a packet.
+fn send_error(error: &io::Error) -> IoError {
+    // EMSGSIZE.
+    if error.raw_os_error() != Some(90) {
+        return io_error(error);
+    }
+    IoError::Failed(
+        "a packet is longer than the MTU. Linux may have joined it from several: `ethtool -K DEVICE gro off` for the \
+         interface that receives, and `ethtool -K DEVICE tso off gso off` at the far end of a veth pair"
+            .into(),
+    )
 }
 
 /// A device that is read and written one packet at a time.

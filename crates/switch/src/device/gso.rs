@@ -1,6 +1,7 @@
 //! Software segmentation: splits a frame that the kernel coalesced (GSO/GRO) back into packets, as a network card
-//! would.
+//! would. The packets may be in tunnels of the host, such as VXLAN: each then has its own headers of the tunnels.
 
+use super::ip_packet::IpPacket;
 use super::offload::{MAX_MESSAGE, SegmentKind};
 use super::rx_frame::{LargeFrame, RxFrame};
 use packet::checksum::Sum;
@@ -24,6 +25,8 @@ pub(super) const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
 /// TCP flags that only the last packet keeps (FIN, PSH), and the one that only the first keeps (CWR).
 const LAST_ONLY: u8 = 0x01 | 0x08;
 const FIRST_ONLY: u8 = 0x80;
+/// Tunnels in each other that are looked into. The kernel leaves one to the card.
+pub(crate) const MAX_TUNNELS: usize = 2;
 
 /// Splits one GSO frame into its packets, one at a time.
 #[derive(Debug, Default)]
@@ -33,6 +36,8 @@ pub struct Segmenter {
     start: usize,
     end: usize,
     kind: Option<SegmentKind>,
+    /// The packets around the one that is cut, from outside.
+    tunnels: Vec<IpPacket>,
     is_ip6: bool,
     /// Offset of the IP header.
     network: usize,
@@ -69,6 +74,7 @@ impl Segmenter {
 
     fn begin(&mut self, frame: LargeFrame, most: usize) -> bool {
         self.next = self.end;
+        self.tunnels.clear();
         let offload = frame.offload;
         let (Some((kind, size)), Some((transport, _)), 0) =
             (offload.segmentation, offload.checksum, frame.cut)
@@ -76,7 +82,13 @@ impl Segmenter {
             return false;
         };
         let Some(bytes) = self.bytes.get(self.start..self.end) else { return false };
-        let Some((network, is_ip6)) = network(bytes, transport) else { return false };
+        let number = number(kind);
+        // A tunnel over IPv6 may begin like extension headers, so it is looked for first.
+        let found = packet(bytes, transport, number, &mut self.tunnels).or_else(|| {
+            self.tunnels.clear();
+            network(bytes, transport)
+        });
+        let Some((network, is_ip6)) = found else { return false };
         let header = match kind {
             SegmentKind::Tcp => bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
             SegmentKind::Udp => UDP,
@@ -117,6 +129,8 @@ impl Segmenter {
         self.next += data.len();
         self.write_network(frame);
         self.write_transport(frame, u32::try_from(done).unwrap_or(0), is_last);
+        // The checksum of a tunnel covers the headers inside.
+        self.tunnels.iter().rev().for_each(|tunnel| tunnel.shorten_tunnel(frame, self.taken));
         self.taken = self.taken.wrapping_add(1);
         Some(length)
     }
@@ -151,7 +165,7 @@ impl Segmenter {
             }
         };
         put(segment, checksum_offset, 0);
-        let number = if self.kind == Some(SegmentKind::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
+        let number = self.kind.map_or(0, number);
         let pseudo = pseudo(&headers[self.network..], self.is_ip6, number, length);
         let sum = pseudo.bytes(segment).finish();
         // In UDP a checksum of 0 means "none".
@@ -174,6 +188,27 @@ fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
         [0x86, 0xdd] if header.len() == IP6 => Some((start, true)),
         [0x86, 0xdd] if header.len() > IP6 && EXTENSIONS.contains(&header[6]) => Some((start, true)),
         _ => None,
+    }
+}
+
+/// The same for a packet whose headers have correct lengths. The packets around it are collected.
+fn packet(frame: &[u8], transport: usize, number: u8, tunnels: &mut Vec<IpPacket>) -> Option<(usize, bool)> {
+    let mut packet = IpPacket::of(frame)?;
+    while packet.transport != Some(transport) || packet.protocol != number {
+        if tunnels.len() == MAX_TUNNELS {
+            return None;
+        }
+        tunnels.push(packet);
+        packet = packet.inside(frame)?;
+    }
+    Some((packet.network, packet.is_ip6))
+}
+
+/// The IP protocol of the packets of a GSO frame.
+fn number(kind: SegmentKind) -> u8 {
+    match kind {
+        SegmentKind::Tcp => TCP_NUMBER,
+        SegmentKind::Udp => UDP_NUMBER,
     }
 }
 
@@ -213,6 +248,7 @@ pub(super) fn put(bytes: &mut [u8], at: usize, value: u16) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ip_packet::tests::{TUNNELS, Tunnel, in_tunnel};
     use super::super::offload::Offload;
     use super::*;
 
@@ -294,6 +330,117 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Each packet has its own headers of the tunnel, with correct lengths and checksums; and its other bytes are those that it has
+    /// without a tunnel.
+    #[test]
+    fn large_frames_in_tunnels_are_segmented() {
+        let kinds = [SegmentKind::Tcp, SegmentKind::Udp];
+        let inner = kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
+        for ((kind, is_ip6), tunnel, over_ip6) in inner.flat_map(|inner| {
+            TUNNELS.into_iter().flat_map(move |tunnel| [(inner, tunnel, false), (inner, tunnel, true)])
+        }) {
+            let (mut frame, transport) = joined(is_ip6, kind, false, 5000);
+            let length = frame.len() - ETHERNET;
+            put_length(&mut frame[ETHERNET..transport], is_ip6, length);
+            let (whole, network) = in_tunnel(tunnel, over_ip6, &frame);
+            let offload = Offload { checksum: Some((transport, 6)), segmentation: Some((kind, 1400)) };
+            let (mut plain, mut segmenter) = (Segmenter::default(), Segmenter::default());
+            assert!(plain.load(&RxFrame::of(&frame, offload), 2048));
+            let offload = offload.shifted(network - ETHERNET);
+            assert!(segmenter.load(&RxFrame::of(&whole, offload), 2048), "{tunnel:?}");
+            let (mut expected, mut buffer, mut count) = ([0; 2048], [0; 2048], 0u16);
+            while let Some(length) = plain.take(&mut expected) {
+                let taken = segmenter.take(&mut buffer).unwrap();
+                let packet = &buffer[..taken];
+                assert_eq!(packet[network..], expected[ETHERNET..length], "{tunnel:?} {is_ip6} {over_ip6}");
+                let outer = IpPacket::of(packet).unwrap();
+                assert_eq!(outer.end, packet.len(), "{tunnel:?} {over_ip6}");
+                assert!(outer.has_correct_tunnel(packet), "{tunnel:?} {over_ip6}");
+                let start = outer.transport.unwrap();
+                if !over_ip6 {
+                    let ip = &packet[ETHERNET..start];
+                    assert_eq!(packet::checksum::internet(ip), 0);
+                    assert_eq!([ip[4], ip[5]], 0xffffu16.wrapping_add(count).to_be_bytes());
+                }
+                let mut same = whole[start..network].to_vec();
+                match tunnel {
+                    Tunnel::Vxlan { has_checksum } | Tunnel::Geneve { has_checksum } => {
+                        same[4..6].copy_from_slice(&((packet.len() - start) as u16).to_be_bytes());
+                        assert_eq!(packet[start + 6..start + 8] != [0, 0], has_checksum);
+                        same[6..8].copy_from_slice(&packet[start + 6..start + 8]);
+                    }
+                    Tunnel::Bridge { has_checksum: true } => {
+                        same[4..6].copy_from_slice(&packet[start + 4..start + 6]);
+                    }
+                    _ => {}
+                }
+                assert_eq!(packet[start..network], same);
+                count += 1;
+            }
+            assert!(segmenter.is_empty() && count == 4);
+        }
+    }
+
+    #[test]
+    fn tunnels_in_tunnels_are_segmented_and_more_are_refused() {
+        let (mut frame, transport) = joined(false, SegmentKind::Tcp, false, 5000);
+        let length = frame.len() - ETHERNET;
+        put_length(&mut frame[ETHERNET..transport], false, length);
+        let vxlan = Tunnel::Vxlan { has_checksum: true };
+        let load = |frame: &[u8], network: usize| {
+            let offload =
+                Offload { checksum: Some((transport, 6)), segmentation: Some((SegmentKind::Tcp, 1400)) };
+            let mut segmenter = Segmenter::default();
+            segmenter
+                .load(&RxFrame::of(frame, offload.shifted(network - ETHERNET)), 2048)
+                .then_some(segmenter)
+        };
+        let (one, first) = in_tunnel(vxlan, false, &frame);
+        let (two, second) = in_tunnel(vxlan, true, &one);
+        let network = first + second - ETHERNET;
+        let mut segmenter = load(&two, network).unwrap();
+        let mut buffer = [0; 2048];
+        let mut count = 0;
+        while let Some(length) = segmenter.take(&mut buffer) {
+            let packet = &buffer[..length];
+            let outer = IpPacket::of(packet).unwrap();
+            let middle = outer.inside(packet).unwrap();
+            assert!(outer.has_correct_tunnel(packet) && middle.has_correct_tunnel(packet));
+            assert_eq!((outer.end, middle.end), (length, length));
+            count += 1;
+        }
+        assert_eq!(count, 4);
+        let (three, third) = in_tunnel(vxlan, true, &two);
+        assert!(load(&three, network + third - ETHERNET).is_none());
+        // The place of the checksum is in no packet of this kind.
+        assert!(load(&one, first + 1).is_none());
+    }
+
+    /// Linux puts the limit of nested tunnels (RFC 2473) into an option between the two IP headers.
+    #[test]
+    fn tunnels_with_extension_headers_are_segmented() {
+        let (mut frame, transport) = joined(true, SegmentKind::Tcp, false, 5000);
+        let length = frame.len() - ETHERNET;
+        put_length(&mut frame[ETHERNET..transport], true, length);
+        let (mut whole, network) = in_tunnel(Tunnel::Ip, true, &frame);
+        whole.splice(network..network, [41, 0, 4, 1, 4, 1, 1, 0]);
+        whole[ETHERNET + 6] = 60;
+        let length = whole.len() - ETHERNET;
+        put_length(&mut whole[ETHERNET..network], true, length);
+        let offload =
+            Offload { checksum: Some((transport, 6)), segmentation: Some((SegmentKind::Tcp, 1400)) };
+        let (mut plain, mut segmenter) = (Segmenter::default(), Segmenter::default());
+        assert!(plain.load(&RxFrame::of(&frame, offload), 2048));
+        assert!(segmenter.load(&RxFrame::of(&whole, offload.shifted(network + 8 - ETHERNET)), 2048));
+        let (mut expected, mut buffer) = ([0; 2048], [0; 2048]);
+        while let Some(length) = plain.take(&mut expected) {
+            let taken = segmenter.take(&mut buffer).unwrap();
+            assert_eq!(buffer[network + 8..taken], expected[ETHERNET..length]);
+            assert_eq!(IpPacket::of(&buffer[..taken]).unwrap().end, taken);
+        }
+        assert!(segmenter.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod coalesce;
 mod fan_out;
 mod filter;
 mod gso;
+mod ip_packet;
 mod offload;
 mod packet_socket;
 mod raw;
@@ -16,7 +17,11 @@ mod tunnel;
 pub(crate) use coalesce::{Coalescer, MAX_PARTS};
 pub(crate) use fan_out::FanOut;
 pub use filter::{MAX_FILTER, attach_filter};
+pub(crate) use gso::MAX_TUNNELS;
 pub use gso::Segmenter;
+pub(crate) use ip_packet::IpPacket;
+#[cfg(test)]
+pub(crate) use ip_packet::tests::{TUNNELS, in_tunnel};
 pub(crate) use offload::{
     CONGESTION, HEADER as OFFLOAD_HEADER, MAX_MESSAGE, NEEDS_CHECKSUM, Offload, TCP_OVER_IP4, TCP_OVER_IP6,
     UDP,

@@ -321,18 +321,36 @@ fn servers_that_break_the_protocol_are_left() {
     drop(server);
     look(&mut [&mut client]);
     assert_eq!(gone(&client), "no server is connected: the peer has closed the connection");
-    // One that has fewer rings than it says, as libmemif.
-    let mut client = socket.client(MemifSettings { queues: 3, ..settings(0, "") });
-    let server = by_hand(&listener);
-    let mut greeting = hello(VERSION, VERSION, 10);
-    greeting[40..44].copy_from_slice(&[0xff; 4]);
-    server.send(&greeting, &[]);
-    look(&mut [&mut client]);
-    drop(server);
-    look(&mut [&mut client]);
-    let why =
-        "the peer has closed the connection when it was given 3 rings in each direction: try --queues 1";
-    assert_eq!(gone(&client), format!("no server is connected: {why}"));
+    // One that leaves while the client sends, without a word and with one.
+    for (word, why) in [
+        (None, "the peer has closed the connection"),
+        (Some(message(8, &[&[0; 4], b"no ring"])), "the peer has ended the connection: no ring"),
+    ] {
+        let (mut client, server) = (socket.client(settings(0, "")), by_hand(&listener));
+        server.send(&hello(VERSION, VERSION, 10), &[]);
+        word.iter().for_each(|word| server.send(word, &[]));
+        drop(server);
+        look(&mut [&mut client]);
+        assert_eq!(gone(&client), format!("no server is connected: {why}"));
+    }
+    // One that has fewer rings than it says: libmemif leaves without a word, and DPDK with one.
+    for (word, text) in
+        [(None, ""), (Some(message(8, &[&[0; 4], b"Invalid ring index"])), " (Invalid ring index)")]
+    {
+        let mut client = socket.client(MemifSettings { queues: 3, ..settings(0, "") });
+        let server = by_hand(&listener);
+        let mut greeting = hello(VERSION, VERSION, 10);
+        greeting[40..44].copy_from_slice(&[0xff; 4]);
+        server.send(&greeting, &[]);
+        look(&mut [&mut client]);
+        word.iter().for_each(|word| server.send(word, &[]));
+        drop(server);
+        look(&mut [&mut client]);
+        let why = format!(
+            "the peer has closed the connection when it was given 3 rings in each direction{text}: try --queues 1"
+        );
+        assert_eq!(gone(&client), format!("no server is connected: {why}"));
+    }
 }
 
 /// A silent client keeps its place for a time only.

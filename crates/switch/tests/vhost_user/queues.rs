@@ -143,6 +143,22 @@ fn a_port_says_how_many_pairs_it_has() {
         // One queue too many.
         front_end.send(&(8, vec![(2 * pairs as u64) | (64 << 32)], vec![]));
         assert!(!serve(&mut port) && front_end.is_closed());
+        let why = format!(
+            "no front end is connected: the peer has {} or more queue pairs, and the port {pairs}: \
+             add it with as many --queues, or give the peer fewer",
+            pairs + 1
+        );
+        assert_eq!(port.link_state(), Some(LinkState::Gone(why)));
+    }
+    for size in [0, 63, 1 << 16] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut port = VhostUser::client_with(near.into(), VhostUserSettings::default()).unwrap();
+        let front_end = FrontEnd::new(far, USUAL);
+        front_end.send(&(8, vec![1 | (size << 32)], vec![]));
+        assert!(!serve(&mut port) && front_end.is_closed());
+        let why =
+            "no front end is connected: queue 1 of the peer has a size that is no power of two up to 32768";
+        assert_eq!(port.link_state(), Some(LinkState::Gone(why.into())));
     }
     for pairs in [0, 17] {
         let settings = VhostUserSettings { pairs, ..VhostUserSettings::default() };

@@ -20,6 +20,10 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// while the router runs. The packet type annotation states to whom a packet is addressed, and the timestamp when it
 /// arrived. Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or
 /// are dropped. PROMISC also receives frames for other hosts. OUTBOUND also receives frames that this host sends.
+///
+/// Linux joins segments of a TCP connection, and hands over up to 64 KB as one packet. For a configuration that forwards
+/// packets, switch this off: `ethtool -K eth0 gro off`, and `ethtool -K eth0 tso off gso off` at the far end of a veth pair. The
+/// ports of a box receive ordinary packets in any case.
 /// ```click
 /// // eth0 and eth1 are joined by a cable.
 /// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth0);

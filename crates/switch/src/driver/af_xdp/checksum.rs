@@ -4,73 +4,41 @@
 //! pseudo-header in the checksum's place, and a note. XDP programs do not see the note. So such a frame is recognised by its
 //! sum. A frame with a valid checksum that looks alike gets the same checksum again.
 
-use packet::checksum::{Sum, internet};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use crate::device::{IpPacket, MAX_TUNNELS};
 
-const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-
-/// Completes the TCP or UDP checksum of a frame, if it has only the sum of the pseudo-header.
+/// Completes the TCP or UDP checksum of a frame, if it has only the sum of the pseudo-header. The packet may be in a tunnel of the
+/// sender's host, whose checksum covers the completed one (as the kernel's "local checksum offload" computes it).
 #[inline]
 pub(crate) fn complete(frame: &mut [u8]) {
-    let Some((segment, pseudo, field)) = found(frame) else { return };
-    let Some(covered) = frame.get_mut(segment) else { return };
-    let Some(place) = covered.get(field..field + 2) else { return };
-    let sum = pseudo.fold();
-    if sum == 0 || place != sum.to_be_bytes() {
-        return;
-    }
-    let checksum = match internet(covered) {
-        0 => 0xffff,
-        checksum => checksum,
-    };
-    if let Some(place) = covered.get_mut(field..field + 2) {
-        place.copy_from_slice(&checksum.to_be_bytes());
+    if let Some(packet) = IpPacket::of(frame) {
+        complete_in(frame, packet, MAX_TUNNELS);
     }
 }
 
-/// The place of the TCP segment or UDP datagram in a frame, its pseudo-header, and the offset of its checksum.
+/// Returns where the checksum is that was completed, and what was there.
 #[inline]
-fn found(frame: &[u8]) -> Option<(std::ops::Range<usize>, Sum, usize)> {
-    let number = |at: usize| frame.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes));
-    let (kind, start) = match number(12)? {
-        tag if VLAN_TYPES.contains(&tag) => (number(16)?, 18),
-        kind => (kind, 14),
-    };
-    let field = |protocol| match protocol {
-        TCP => Some(16),
-        UDP => Some(6),
-        _ => None,
-    };
-    match kind {
-        0x0800 => {
-            let header: &[u8; 20] = frame.get(start..)?.first_chunk()?;
-            let (length, whole) = (usize::from(header[0] & 15) * 4, usize::from(number(start + 2)?));
-            // Fragments have no checksum of their own.
-            if header[0] >> 4 != 4 || length < 20 || whole < length || number(start + 6)? & 0x3fff != 0 {
-                return None;
-            }
-            let address = |at| Some(Ipv4Addr::from(*frame.get(start + at..)?.first_chunk::<4>()?));
-            let covered = (whole - length) as u16;
-            let pseudo = Sum::ZERO.pseudo4(address(12)?, address(16)?, header[9], covered);
-            Some((start + length..start + whole, pseudo, field(header[9])?))
-        }
-        0x86dd => {
-            let header: &[u8; 40] = frame.get(start..)?.first_chunk()?;
-            let covered = number(start + 4)?;
-            let address = |at| Some(Ipv6Addr::from(*frame.get(start + at..)?.first_chunk::<16>()?));
-            let pseudo = Sum::ZERO.pseudo6(address(8)?, address(24)?, header[6], covered.into());
-            let begin = start + 40;
-            Some((begin..begin + usize::from(covered), pseudo, field(header[6])?))
-        }
-        _ => None,
+fn complete_in(frame: &mut [u8], packet: IpPacket, tunnels: usize) -> Option<(usize, u16)> {
+    let completed = packet.complete_checksum(frame);
+    if completed.is_some() || tunnels == 0 {
+        return completed;
     }
+    let (place, before) = complete_in(frame, packet.inside(frame)?, tunnels - 1)?;
+    if !packet.has_correct_tunnel(frame) {
+        // It only looked like a tunnel, or was damaged.
+        frame.get_mut(place..place + 2)?.copy_from_slice(&before.to_be_bytes());
+        return None;
+    }
+    Some((place, before))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{TUNNELS, in_tunnel};
+    use packet::checksum::Sum;
+
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
 
     /// A frame with a TCP segment or UDP datagram, and the sum of its pseudo-header.
     fn frame(is_ipv6: bool, has_tag: bool, protocol: u8, payload: usize) -> (Vec<u8>, Sum, usize) {
@@ -117,6 +85,43 @@ mod tests {
                 assert_eq!(frame, completed);
             }
         }
+    }
+
+    /// The checksum of a tunnel covers the completed one. If it does not, the frame stays as it is.
+    #[test]
+    fn partial_checksums_in_tunnels_are_completed() {
+        for (tunnel, over_ip6) in TUNNELS.into_iter().flat_map(|tunnel| [(tunnel, false), (tunnel, true)]) {
+            for (is_ip6, protocol) in [(false, TCP), (false, UDP), (true, TCP), (true, UDP)] {
+                let (open, ..) = frame(is_ip6, false, protocol, 33);
+                let mut plain = open.clone();
+                complete(&mut plain);
+                let (expected, network) = in_tunnel(tunnel, over_ip6, &plain);
+                let mut came = [&expected[..network], &open[14..]].concat();
+                complete(&mut came);
+                assert_eq!(came, expected, "{tunnel:?} {over_ip6} {is_ip6} {protocol}");
+                complete(&mut came);
+                assert_eq!(came, expected);
+                // Here the sender's checksum does not cover the completed one.
+                let (other, _) = in_tunnel(tunnel, over_ip6, &open);
+                let mut came = other.clone();
+                complete(&mut came);
+                let is_covered = other[..network] != expected[..network];
+                assert_eq!(came == other, is_covered, "{tunnel:?} {over_ip6}");
+            }
+        }
+    }
+
+    #[test]
+    fn partial_checksums_behind_two_tags_and_extension_headers_are_completed() {
+        let (mut frame, pseudo, start) = frame(true, true, TCP, 40);
+        frame.splice(12..12, [0x88, 0xa8, 0, 9]);
+        // A destination option of eight bytes.
+        let (network, start) = (22, start + 4);
+        frame.splice(start..start, [TCP, 0, 1, 4, 0, 0, 0, 0]);
+        frame[network + 6] = 60;
+        frame[network + 5] += 8;
+        complete(&mut frame);
+        assert_eq!(pseudo.bytes(&frame[start + 8..]).finish(), 0);
     }
 
     #[test]

@@ -117,11 +117,14 @@ impl Handshake {
 
     /// Reads and answers the messages that came. Returns the rings after the last one.
     pub(super) fn advance(&mut self, settings: &MemifSettings) -> Result<Option<Rings>, MemifError> {
+        self.read(settings).map_err(|error| self.explained(error))
+    }
+
+    fn read(&mut self, settings: &MemifSettings) -> Result<Option<Rings>, MemifError> {
         for _ in 0..MESSAGES {
             // A server takes descriptors from clients that know the secret.
             let discarder = Some(&self.discarder).filter(|_| self.is_server && self.has_begun);
-            let received = wire::receive(&self.socket, discarder).map_err(|error| self.explained(error))?;
-            let Some((message, descriptor)) = received else { break };
+            let Some((message, descriptor)) = wire::receive(&self.socket, discarder)? else { break };
             let rings = match self.is_server {
                 true => self.answer_client(message, descriptor, settings)?,
                 false => self.answer_server(message, settings)?,
@@ -133,11 +136,31 @@ impl Handshake {
         Ok(None)
     }
 
-    /// Why a server left. Some offer more rings than they take, and leave without a word when they are given them.
+    /// Why a peer left. One that left before it had read all messages may have said why. Some servers offer more rings than they take, and
+    /// leave when they are given them.
     fn explained(&self, error: MemifError) -> MemifError {
-        let rings = self.from_client.iter().flatten().count().max(self.to_client.iter().flatten().count());
+        let is_broken = match &error {
+            MemifError::System(error) => {
+                matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET))
+            }
+            error => matches!(error, MemifError::Closed),
+        };
+        // The first look may report the failure once more.
+        let look = |_| hear(&self.socket).err().filter(|last| matches!(last, MemifError::Disconnected(_)));
+        let error = match is_broken {
+            true => (0..2).find_map(look).unwrap_or(MemifError::Closed),
+            false => error,
+        };
+        let described = |rings: &[Option<Described>]| rings.iter().flatten().count();
+        let count = self.from_client.len().max(self.to_client.len());
+        if self.is_server || described(&self.from_client).max(described(&self.to_client)) <= 1 {
+            return error;
+        }
         match error {
-            MemifError::Closed if !self.is_server && rings > 1 => MemifError::Rings(rings),
+            MemifError::Closed => MemifError::Rings { count, text: None },
+            MemifError::Disconnected(text) if text.contains("ring") => {
+                MemifError::Rings { count, text: Some(text) }
+            }
             error => error,
         }
     }
@@ -248,6 +271,8 @@ impl Handshake {
         counts: [u16; 2],
         settings: &MemifSettings,
     ) -> Result<(), MemifError> {
+        self.from_client.truncate(counts[0].into());
+        self.to_client.truncate(counts[1].into());
         let ring = ring::bytes(log2_size).next_multiple_of(4096);
         let buffers = STRIDE << log2_size;
         let all = usize::from(counts[0]) + usize::from(counts[1]);
@@ -326,7 +351,7 @@ pub(super) fn hear(socket: &OwnedFd) -> Result<(), MemifError> {
 
 /// Ends a connection. A peer that does not read its messages does not get the reason.
 pub(super) fn refuse(socket: &OwnedFd, why: &MemifError) {
-    if !matches!(why, MemifError::Closed | MemifError::Rings(_) | MemifError::Disconnected(_)) {
+    if !matches!(why, MemifError::Closed | MemifError::Rings { .. } | MemifError::Disconnected(_)) {
         let _ = wire::send(socket, &Message::Disconnect(why.to_string()), None);
     }
 }

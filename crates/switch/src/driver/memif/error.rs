@@ -10,8 +10,13 @@ pub enum MemifError {
     System(io::Error),
     /// The peer has closed the connection.
     Closed,
-    /// The server has closed the connection after it was given this number of rings in a direction.
-    Rings(usize),
+    /// The server has closed the connection after it was given several rings in a direction.
+    Rings {
+        /// The number of rings in a direction.
+        count: usize,
+        /// The reason that the server gave.
+        text: Option<String>,
+    },
     /// The peer has ended the connection, with this reason.
     Disconnected(String),
     /// The peer did not answer in time.
@@ -63,10 +68,14 @@ impl fmt::Display for MemifError {
         match self {
             Self::System(error) => error.fmt(f),
             Self::Closed => f.write_str("the peer has closed the connection"),
-            Self::Rings(count) => write!(
-                f,
-                "the peer has closed the connection when it was given {count} rings in each direction: try --queues 1"
-            ),
+            Self::Rings { count, text } => {
+                let text = text.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+                write!(
+                    f,
+                    "the peer has closed the connection when it was given {count} rings in each direction{text}: \
+                     try --queues 1"
+                )
+            }
             Self::Disconnected(text) => write!(f, "the peer has ended the connection: {text}"),
             Self::Silent => f.write_str("the peer did not answer in time"),
             Self::Busy => f.write_str("another client is connected"),

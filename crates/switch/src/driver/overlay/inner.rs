@@ -1,15 +1,9 @@
-//! What a tunnel reads and changes in the frames that it carries: flows, congestion marks, checksums that the sender left
-//! open, and the segment sizes that TCP announces.
+//! What a tunnel reads and changes in the frames that it carries: flows, congestion marks, and the segment sizes that TCP
+//! announces.
 
-use super::format::ETHERNET;
-use packet::checksum::{self, Sum};
-use std::net::{Ipv4Addr, Ipv6Addr};
+pub(super) use crate::device::IpPacket as Inner;
+use packet::checksum;
 
-/// Length of a VLAN tag, and the EtherTypes that announce one.
-const TAG: usize = 4;
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
-/// A frame has at most this many tags that are skipped.
-const MAX_TAGS: usize = 2;
 /// Lengths of the fixed headers.
 const IP4: usize = 20;
 const IP6: usize = 40;
@@ -19,10 +13,6 @@ pub(super) const ICMP4_NUMBER: u8 = 1;
 pub(super) const TCP_NUMBER: u8 = 6;
 pub(super) const UDP_NUMBER: u8 = 17;
 pub(super) const ICMP6_NUMBER: u8 = 58;
-/// IPv6 extension headers with a length field that may precede the transport header: hop-by-hop, routing, destination options.
-const EXTENSIONS: [u8; 3] = [0, 43, 60];
-/// Extension headers that are skipped. More of them are not looked behind, so that a packet cannot cost much.
-const MAX_EXTENSIONS: usize = 4;
 /// TCP's flag SYN, and the options End, No-Operation and Maximum Segment Size (RFC 9293).
 const SYN: u8 = 0x02;
 const OPTION_END: u8 = 0;
@@ -33,66 +23,7 @@ const FIRST_PORT: u16 = 49_152;
 /// The mark of a congested router (RFC 3168), and the bits of marks.
 const CONGESTED: u8 = 3;
 
-/// Where the headers of an IP packet in a frame are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Inner {
-    /// Offset of the IP header.
-    pub(super) network: usize,
-    pub(super) is_ip6: bool,
-    /// The protocol above IP.
-    pub(super) protocol: u8,
-    /// Offset of the transport header; `None` in a fragment, or behind too many extension headers.
-    pub(super) transport: Option<usize>,
-    /// End of the packet: what follows is padding.
-    pub(super) end: usize,
-}
-
 impl Inner {
-    /// The IP packet in a frame. `None` if there is none, or if it is malformed.
-    pub(super) fn of(frame: &[u8]) -> Option<Inner> {
-        let network = network_offset(frame)?;
-        let ip = frame.get(network..)?;
-        match frame.get(network - 2..network)? {
-            [0x08, 0x00] => {
-                let header = ip.first_chunk::<IP4>()?;
-                let length = usize::from(header[0] & 15) * 4;
-                let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-                if header[0] >> 4 != 4 || length < IP4 || total < length || total > ip.len() {
-                    return None;
-                }
-                let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-                let transport = (!is_fragment).then_some(network + length);
-                Some(Inner { network, is_ip6: false, protocol: header[9], transport, end: network + total })
-            }
-            [0x86, 0xdd] => {
-                let header = ip.first_chunk::<IP6>()?;
-                let total = IP6 + usize::from(u16::from_be_bytes([header[4], header[5]]));
-                if header[0] >> 4 != 6 || total > ip.len() {
-                    return None;
-                }
-                let (mut protocol, mut at) = (header[6], IP6);
-                for _ in 0..MAX_EXTENSIONS {
-                    match ip.get(at..total) {
-                        Some([next, length, ..]) if EXTENSIONS.contains(&protocol) => {
-                            (protocol, at) = (*next, at + 8 + usize::from(*length) * 8);
-                        }
-                        _ => break,
-                    }
-                }
-                // 44 announces a fragment.
-                let is_known = at <= total && protocol != 44 && !EXTENSIONS.contains(&protocol);
-                let transport = is_known.then_some(network + at);
-                Some(Inner { network, is_ip6: true, protocol, transport, end: network + total })
-            }
-            _ => None,
-        }
-    }
-
-    /// The transport header and what follows it in the packet.
-    fn segment<'f>(&self, frame: &'f [u8]) -> Option<&'f [u8]> {
-        frame.get(self.transport?..self.end)
-    }
-
     /// The mark of explicit congestion notification: the last two bits of the traffic class.
     pub(super) fn congestion(&self, frame: &[u8]) -> u8 {
         match frame.get(self.network..) {
@@ -124,44 +55,6 @@ impl Inner {
             header[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         true
-    }
-
-    /// The sum of the pseudo-header.
-    fn pseudo_sum(&self, frame: &[u8], length: usize) -> Sum {
-        let addresses = frame.get(self.network..).unwrap_or_default();
-        if self.is_ip6 {
-            let address = |at: usize| addresses.get(at..).and_then(<[u8]>::first_chunk::<16>).copied();
-            let [source, destination] = [8, 24].map(|at| Ipv6Addr::from(address(at).unwrap_or_default()));
-            Sum::ZERO.pseudo6(source, destination, self.protocol, length as u32)
-        } else {
-            let address = |at: usize| addresses.get(at..).and_then(<[u8]>::first_chunk::<4>).copied();
-            let [source, destination] = [12, 16].map(|at| Ipv4Addr::from(address(at).unwrap_or_default()));
-            Sum::ZERO.pseudo4(source, destination, self.protocol, length as u16)
-        }
-    }
-
-    /// Fills in the checksum of TCP or UDP if the sender left that to a network card that the packet never passed, as Linux
-    /// does between the namespaces of a host: the field then has the sum of the pseudo-header. A correct checksum stays
-    /// the same, even where it happens to be that sum. Not for packets that are cut into segments.
-    pub(super) fn complete_checksum(&self, frame: &mut [u8]) {
-        let field = match self.protocol {
-            TCP_NUMBER => 16,
-            UDP_NUMBER => 6,
-            _ => return,
-        };
-        let Some(segment) = self.segment(frame) else { return };
-        let Some([high, low]) = segment.get(field..).and_then(<[u8]>::first_chunk::<2>) else { return };
-        let (found, pseudo) =
-            (u16::from_be_bytes([*high, *low]), self.pseudo_sum(frame, segment.len()).fold());
-        if found != pseudo || found == 0 {
-            return;
-        }
-        let sum = checksum::internet(segment);
-        let start = self.transport.unwrap_or_default() + field;
-        if let Some(bytes) = frame.get_mut(start..start + 2) {
-            // In UDP, 0 means that there is no checksum.
-            bytes.copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
-        }
     }
 
     /// The bytes before the data of a TCP segment, from the start of the frame. `None` in other packets.
@@ -265,18 +158,6 @@ fn mix(hash: u64, word: u64) -> u64 {
 fn words(bytes: &[u8], hash: u64) -> u64 {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().fold(hash, |hash, word| mix(hash, u32::from_ne_bytes(*word).into()))
-}
-
-/// The offset of the network header: behind the EtherType that is no tag.
-pub(super) fn network_offset(frame: &[u8]) -> Option<usize> {
-    let mut start = ETHERNET;
-    for _ in 0..MAX_TAGS {
-        match frame.get(start - 2..start)? {
-            kind if TAGS.iter().any(|tag| tag == kind) => start += TAG,
-            _ => break,
-        }
-    }
-    (frame.len() >= start).then_some(start)
 }
 
 /// The source port for the flow of a frame (RFC 7348, section 5): routers that balance flows keep its packets in order.

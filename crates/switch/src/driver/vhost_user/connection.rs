@@ -189,7 +189,7 @@ impl Connection {
             }
             Message::SetSize { queue, size } => {
                 if !is_size(size) {
-                    return Err(VhostUserError::Queue(queue));
+                    return Err(VhostUserError::QueueSize(queue));
                 }
                 self.queue(queue)?.size = size as u16;
                 self.pairs.set_ring(queue as usize, None);
@@ -246,7 +246,8 @@ impl Connection {
     }
 
     fn queue(&mut self, number: u32) -> Result<&mut Queue, VhostUserError> {
-        self.queues.get_mut(number as usize).ok_or(VhostUserError::Queue(number))
+        let pairs = self.queues.len() / 2;
+        self.queues.get_mut(number as usize).ok_or(VhostUserError::Queue { number, pairs })
     }
 
     /// Finds the rings that have all that they need, and do not run yet, in the memory.

@@ -18,8 +18,15 @@ pub enum VhostUserError {
     NotRead,
     /// The peer accepted features that were not offered.
     Features(u64),
-    /// There is no such queue, or it cannot have this number of descriptors.
-    Queue(u32),
+    /// The peer uses a queue that the port, with this number of queue pairs, does not have.
+    Queue {
+        /// The number of the queue, of which each pair has two.
+        number: u32,
+        /// The queue pairs of the port.
+        pairs: usize,
+    },
+    /// A queue cannot have this number of descriptors.
+    QueueSize(u32),
     /// A memory region is empty, overlaps with another one, is not inside its file, or there are too many.
     Region,
     /// The peer shares more bytes of memory than the port takes.
@@ -65,7 +72,15 @@ impl fmt::Display for VhostUserError {
             Self::Unsupported(request) => write!(f, "the peer sent request {request}, which was not offered"),
             Self::NotRead => f.write_str("the peer does not read the answers"),
             Self::Features(bits) => write!(f, "the peer accepted features that were not offered: {bits:#x}"),
-            Self::Queue(number) => write!(f, "queue {number} does not exist, or has a wrong size"),
+            Self::Queue { number, pairs } => write!(
+                f,
+                "the peer has {} or more queue pairs, and the port {pairs}: \
+                 add it with as many --queues, or give the peer fewer",
+                number / 2 + 1
+            ),
+            Self::QueueSize(number) => {
+                write!(f, "queue {number} of the peer has a size that is no power of two up to 32768")
+            }
             Self::Region => f.write_str("the peer's table of memory regions is invalid"),
             Self::TooMuchMemory { wanted, most } => {
                 let (wanted, most) = (wanted.div_ceil(1 << 20), most >> 20);
