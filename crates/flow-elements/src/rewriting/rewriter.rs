@@ -14,6 +14,9 @@ use super::states::RewriterStates;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
 use flow::{FlowDirection, FlowLookup, LOOKUP_GROUP, Seed};
 
+/// No output of an element: one that the next packet sets.
+const ANY_OUTPUT: u32 = u32::MAX;
+
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
     type Args: Args;
@@ -76,12 +79,12 @@ impl<K: RewriterClass> Rewriter<K> {
         for (packets, found) in packets.chunks(LOOKUP_GROUP).zip(self.lookups.chunks_mut(LOOKUP_GROUP)) {
             let mut lookups = [const { None }; LOOKUP_GROUP];
             for ((packet, found), lookup) in packets.iter().zip(&mut *found).zip(&mut lookups) {
-                found.key = K::KEY_FIELDS.key(packet);
-                if let Some(key) = found.key
-                    && let Some(map) = maps.get(usize::from(key.map))
-                {
-                    *lookup = Some(map.pairs.begin_lookup(key.flow));
-                }
+                let Some(key) = K::KEY_FIELDS.key(packet) else {
+                    *found = PacketLookup::default();
+                    continue;
+                };
+                *found = PacketLookup { key: Some(key), likely: None };
+                *lookup = maps.get(usize::from(key.map)).map(|map| map.pairs.begin_lookup(key.flow));
             }
             for (found, lookup) in found.iter_mut().zip(&lookups) {
                 found.likely = lookup.as_ref().and_then(FlowLookup::likely);
@@ -110,23 +113,36 @@ impl<K: RewriterClass> Rewriter<K> {
     ) -> usize {
         let Some(member) = set.members.get_mut(self.flows.member.get()) else { return 0 };
         let annotations = self.flows.annotations;
-        let mut count = 0;
+        let (mut count, mut common_output) = (0, common.map_or(ANY_OUTPUT, u32::from));
         for (packet, lookup) in packets.iter_mut().zip(self.lookups.get(first..).unwrap_or_default()) {
             let PacketLookup { key: Some(key), likely: Some(side) } = lookup else { break };
             let Some(table) = member.maps.get_mut(usize::from(key.map)) else { break };
             let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else { break };
-            let output = mapping.outputs[usize::from(side.reply)];
             // It may be another flow: that of the key may have been replaced since the batch was looked up.
-            if keys[usize::from(side.reply)] != key.flow || *common.get_or_insert(output) != output {
+            let direction = usize::from(side.reply);
+            if keys[direction] != key.flow {
                 break;
             }
-            let to = keys[usize::from(!side.reply)].reverse();
-            translate(K::KEY_FIELDS, packet, PacketRewrite { to, reply: side.reply, mapping }, annotations);
+            let output = u32::from(mapping.outputs[direction]);
+            if common_output != output {
+                if common_output != ANY_OUTPUT {
+                    break;
+                }
+                common_output = output;
+            }
+            let other = &keys[direction ^ 1];
+            translate(
+                K::KEY_FIELDS,
+                packet,
+                PacketRewrite { other, reply: side.reply, mapping },
+                annotations,
+            );
             if !table.lifetimes.postpone(mapping, now) {
                 table.renew(side.flow, now);
             }
             count += 1;
         }
+        *common = u16::try_from(common_output).ok();
         count
     }
 
@@ -162,12 +178,11 @@ impl<K: RewriterClass> Rewriter<K> {
         let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else {
             return Err(Reason::NOT_REWRITABLE);
         };
-        let (to, output) =
-            (keys[usize::from(!side.reply)].reverse(), mapping.outputs[usize::from(side.reply)]);
+        let (other, output) = (&keys[usize::from(!side.reply)], mapping.outputs[usize::from(side.reply)]);
         translate(
             K::KEY_FIELDS,
             packet,
-            PacketRewrite { to, reply: side.reply, mapping },
+            PacketRewrite { other, reply: side.reply, mapping },
             self.flows.annotations,
         );
         table.renew(side.flow, now);

@@ -81,9 +81,8 @@ impl KeyFields {
     pub(crate) fn key(self, packet: &Packet) -> Option<Key> {
         let network = packet.network();
         let header: &[u8; 20] = network.first_chunk()?;
-        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
-        let source = u32::from_be_bytes([s0, s1, s2, s3]);
-        let destination = u32::from_be_bytes([d0, d1, d2, d3]);
+        let addresses = header.last_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let (source, destination) = ((addresses >> 32) as u32, addresses as u32);
         let number = header[9];
         let addresses = Ip4Flow { source, destination, ..Ip4Flow::default() };
         let key = Key { flow: addresses, map: 0, protocol: number, begins: true };
@@ -141,8 +140,8 @@ fn first_fragment<'p>(packet: &'p Packet, header: &[u8; 20]) -> Option<&'p [u8]>
 
 /// How to rewrite a packet: the direction of its flow.
 pub(crate) struct PacketRewrite<'f> {
-    /// The new addresses and ports.
-    pub(crate) to: Ip4Flow,
+    /// The key of the other direction: the new addresses and ports, reversed.
+    pub(crate) other: &'f Ip4Flow,
     /// Whether it is a reply.
     pub(crate) reply: bool,
     /// The flow, whose progress is updated.
@@ -157,27 +156,24 @@ pub(crate) fn translate(
     rewrite: PacketRewrite,
     annotations: Annotations,
 ) {
-    let PacketRewrite { to, reply, mapping } = rewrite;
+    let PacketRewrite { other, reply, mapping } = rewrite;
     let set_destination = annotations.destination && (key_fields != KeyFields::Address || reply);
     if set_destination {
-        packet.set_destination_ip(Ipv4Addr::from_bits(to.destination));
+        packet.set_destination_ip(Ipv4Addr::from_bits(other.source));
     }
     if reply && let Some(offset) = annotations.reply {
         packet.set_annotation_u8(offset, mapping.reply_annotation);
     }
-    let header_end = packet.network_header_length();
-    let has_transport = packet.has_transport();
-    let network = packet.network_mut();
-    let Some(header) = network.first_chunk_mut::<20>() else { return };
+    let Some(header) = packet.network_mut().first_chunk_mut::<20>() else { return };
     let number = header[9];
     let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let header_length = usize::from(header[0] & 0xf) * 4;
     if key_fields != KeyFields::Address || !reply {
-        header[12..16].copy_from_slice(&to.source.to_be_bytes());
+        header[12..16].copy_from_slice(&other.destination.to_be_bytes());
     }
     if key_fields != KeyFields::Address || reply {
-        header[16..20].copy_from_slice(&to.destination.to_be_bytes());
+        header[16..20].copy_from_slice(&other.source.to_be_bytes());
     }
     let (addresses, change) = match reply {
         false => (mapping.addresses, mapping.transport),
@@ -185,20 +181,20 @@ pub(crate) fn translate(
     };
     let sum = addresses.apply(u16::from_be_bytes([header[10], header[11]]));
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-    if !is_first || !has_transport {
+    if !is_first {
         return;
     }
-    let Some(transport) = network.get_mut(header_end..) else { return };
+    let transport = packet.transport_mut();
     match key_fields {
         KeyFields::Both | KeyFields::Tcp if number == protocol::TCP => {
             if transport.len() >= TCP_CHECKSUM_END {
-                set_ports(transport, to);
+                set_ports(transport, other);
                 update_checksum(transport, 16, change);
                 track_tcp(transport, mapping, reply, header_length, total);
             }
         }
         KeyFields::Both | KeyFields::Tcp | KeyFields::Udp => {
-            set_ports(transport, to);
+            set_ports(transport, other);
             match number {
                 protocol::TCP if transport.len() >= TCP_CHECKSUM_END => {
                     update_checksum(transport, 16, change)
@@ -219,7 +215,7 @@ pub(crate) fn translate(
             _ => {}
         },
         KeyFields::Ping => {
-            let identifier = if reply { to.destination_port } else { to.source_port };
+            let identifier = if reply { other.source_port } else { other.destination_port };
             if let Some(bytes) = transport.get_mut(4..6) {
                 bytes.copy_from_slice(&identifier.to_be_bytes());
             }
@@ -233,9 +229,9 @@ pub(crate) fn translate(
 }
 
 #[inline(always)]
-fn set_ports(transport: &mut [u8], to: Ip4Flow) {
+fn set_ports(transport: &mut [u8], other: &Ip4Flow) {
     if let Some(ports) = transport.first_chunk_mut::<4>() {
-        *ports = (u32::from(to.source_port) << 16 | u32::from(to.destination_port)).to_be_bytes();
+        *ports = (u32::from(other.destination_port) << 16 | u32::from(other.source_port)).to_be_bytes();
     }
 }
 
