@@ -259,3 +259,25 @@ fn frames_go_on_when_the_instance_ends_meanwhile() {
     let books = bed.books();
     assert_eq!((books.waiting, books.no_instance), (0, 0));
 }
+
+/// Frames of a flow that has another instance already do not overtake those that wait.
+#[test]
+fn frames_wait_behind_those_of_their_flow_when_it_is_assigned() {
+    let mut bed = TestBed::new();
+    let [flow, other] = bed.flows_of(1, 2)[..] else { panic!("two flows") };
+    bed.drain();
+    let before = bed.books();
+    assert!(bed.steering.chains_mut().freeze_instance(0, 1));
+    let mut outcome = Outcomes::default();
+    bed.receive(&[(flow, 1)], UPLINK, &[], &mut outcome);
+    assert!(!bed.steering.chains_mut().reassign_rest((0, 1), Some(0), 0..4096));
+    let decisions = bed.receive(&[(flow, 2), (other, 3)], UPLINK, &[], &mut outcome);
+    assert_eq!(decisions[0], Decision::Perform);
+    assert!(matches!(decisions[1], Decision::ToFunction(to, _) if to == port(0)), "{decisions:?}");
+    assert_eq!((outcome.taken, bed.steering.chains().held()), (2, 2));
+    bed.steering.chains_mut().thaw(false);
+    bed.release_all(&mut outcome);
+    assert_eq!((numbers(&outcome), outcome.lost.len()), (vec![(port(0), 1), (port(0), 2)], 0));
+    let expected = ChainBooks { entered: before.entered + 3, sent: before.sent + 3, ..before };
+    assert_eq!((bed.books(), bed.instance(flow), bed.instance(other)), (expected, 0, 0));
+}

@@ -89,8 +89,6 @@ enum HandoverError {
     TooManyShared,
     /// The other instance refused a state that flows share.
     SharedRefused(String),
-    /// States that flows share are those of a range that goes back. The flows that depend on them would not follow.
-    SharedInUse,
     /// No instance can take them over.
     NoHeir,
 }
@@ -112,9 +110,6 @@ impl fmt::Display for HandoverError {
             Self::Late(time) => write!(f, "it took more than {} s", time.as_secs()),
             Self::TooManyShared => f.write_str("it has too many states of whole addresses"),
             Self::SharedRefused(reason) => write!(f, "states of whole addresses move all or none: {reason}"),
-            Self::SharedInUse => {
-                f.write_str("states of whole addresses do not go back while they are in use")
-            }
             Self::NoHeir => f.write_str(NO_HEIR),
         }
     }
@@ -238,17 +233,22 @@ impl Fabric {
 
 impl Handover<'_> {
     fn run(&mut self) -> Result<(), HandoverError> {
-        let mut position = FlowPosition::default();
+        let (mut position, mut has_shared) = (FlowPosition::default(), false);
         for _ in 0..MAX_LISTS {
             if self.begin.elapsed() > LISTS_TIMEOUT {
                 return Err(HandoverError::Late(LISTS_TIMEOUT));
             }
             let list = self.list(position)?;
             if list.groups.iter().any(is_shared) {
-                match self.work.range {
-                    Some(_) => return Err(HandoverError::SharedInUse),
-                    None => break,
+                if self.work.range.is_none() {
+                    break;
                 }
+                // They come first, and are gone then.
+                if std::mem::replace(&mut has_shared, true) {
+                    return Err(HandoverError::TooManyShared);
+                }
+                self.move_shared_of_range()?;
+                continue;
             }
             if !list.groups.is_empty() {
                 if self.function.is_some() && self.heir_of_all()?.is_none() {

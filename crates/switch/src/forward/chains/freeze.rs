@@ -36,9 +36,8 @@ impl Freeze {
         if self.service != service {
             return false;
         }
-        match self.is_thawing {
-            true => self.waiting.contains_key(&hash),
-            false => self.slot == Some(slot) || self.flows.contains(&hash),
-        }
+        // A flow of which frames wait may have another instance by now.
+        let is_frozen = !self.is_thawing && (self.slot == Some(slot) || self.flows.contains(&hash));
+        is_frozen || self.waiting.contains_key(&hash)
     }
 }
