@@ -266,13 +266,13 @@ impl Network {
         let given = GivenPackets(given.collect());
         let mut all = all_steering(&work.switch, runner)?;
         let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
-        let freeze = |steering: &mut &mut Steering| match (groups, slots.get(&work.from)) {
-            (Some(groups), _) => {
+        let Some(slot) = slots.get(&work.from).copied() else { return Ok(None) };
+        let freeze = |steering: &mut &mut Steering| match groups {
+            Some(groups) => {
                 let hashes = groups.iter().flatten().map(|tuple| flow_tuple(steering, tuple).hash).collect();
-                steering.chains_mut().freeze_flows(number, hashes)
+                steering.chains_mut().freeze_flows(number, slot, hashes)
             }
-            (None, Some(slot)) => steering.chains_mut().freeze_instance(number, *slot),
-            (None, None) => false,
+            None => steering.chains_mut().freeze_instance(number, slot),
         };
         let is_frozen = all.iter_mut().all(freeze);
         if !is_frozen {

@@ -27,14 +27,14 @@ impl Chains {
         self.freeze.is_some()
     }
 
-    /// Freezes the flows of a service with these hashes. Returns false if others are frozen.
-    pub fn freeze_flows(&mut self, service: u16, flows: BTreeSet<u64>) -> bool {
-        self.begin_freeze(Freeze { service, flows, ..Freeze::default() })
+    /// Freezes the flows with these hashes that are assigned to an instance. Returns false if others are frozen.
+    pub fn freeze_flows(&mut self, service: u16, slot: u8, flows: BTreeSet<u64>) -> bool {
+        self.begin_freeze(Freeze { service, slot, flows: Some(flows), ..Freeze::default() })
     }
 
     /// Freezes all flows of an instance. Returns false if others are frozen.
     pub fn freeze_instance(&mut self, service: u16, slot: u8) -> bool {
-        self.begin_freeze(Freeze { service, slot: Some(slot), ..Freeze::default() })
+        self.begin_freeze(Freeze { service, slot, ..Freeze::default() })
     }
 
     fn begin_freeze(&mut self, freeze: Freeze) -> bool {
