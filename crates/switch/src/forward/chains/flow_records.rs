@@ -633,6 +633,29 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_those_of_the_flow_that_has_the_record() {
+        let tuple = |addresses: [u32; 2]| {
+            let ends = addresses.map(|address| flow_table::FlowEnd { address, port: 7 });
+            FlowTuple { ends: Some(ends), ..FlowTuple::default() }
+        };
+        let mut records = FlowRecords::new(MIN_RECORDS);
+        let (before, _) = records.insert(record(1), 5);
+        let (at, _) = records.insert(record(2), 5);
+        records.set_hosts(at, &tuple([1, 2]), true);
+        assert_eq!((records.hosts(before), records.hosts(at)), (None, Some([2, 1])));
+        records.forget(9, 5 + MAX_IDLE + 1, |_| false, |_| ());
+        assert_eq!(records.hosts(at), None);
+        // Over IPv6, there are none.
+        let both = [3, 4].map(|hash| records.insert(record(hash), 300).0);
+        both.into_iter().for_each(|at| records.set_hosts(at, &FlowTuple::default(), false));
+        assert_eq!(both.map(|at| records.hosts(at)), [None; 2]);
+        records.set_hosts(at, &tuple([1, 2]), false);
+        assert_eq!(records.hosts(at), Some([1, 2]));
+        records.forget_hosts();
+        assert_eq!(records.hosts(at), None);
+    }
+
+    #[test]
     fn a_full_table_loses_the_flow_that_was_used_least_recently() {
         let mut records = FlowRecords::new(MIN_RECORDS);
         for (hash, seconds) in [(1, 10), (2, 11), (3, 12), (4, 13)] {

@@ -192,9 +192,10 @@ impl Chains {
 
     /// Assigns a flow of an instance to another one, which has its state.
     pub fn reassign(&mut self, service: u16, tuple: &FlowTuple, (from, to): (u8, u8)) {
-        let hash = tuple.hash;
+        let (hash, most) = (tuple.hash, self.records.capacity());
         if let Some(translator) = self.translator_mut(service)
-            // A box may name the flows of others.
+            // A box may name the flows of others, or ever new ones.
+            && translator.moved.flows.len() < most
             && translator.place_of_flow(tuple).is_some_and(|(place, _)| place == EndPlace::Range(from))
         {
             translator.moved.flows.insert(hash, to);
@@ -209,8 +210,9 @@ impl Chains {
 
     /// Notes that an instance has the state of all flows between two addresses. Assign their records as well.
     pub fn move_hosts(&mut self, service: u16, hosts: HostPair, slots: (u8, u8)) {
+        let most = self.records.capacity();
         if let Some(translator) = self.translator_mut(service) {
-            translator.move_hosts(hosts, slots);
+            translator.move_hosts(hosts, slots, most);
         }
     }
 

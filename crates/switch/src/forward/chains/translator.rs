@@ -157,16 +157,16 @@ impl Translator {
         }
     }
 
-    /// Notes that an instance has all flows between two addresses, one of which is of the range of another one.
-    pub(super) fn move_hosts(&mut self, hosts: HostPair, (from, to): (u8, u8)) {
+    /// Notes that an instance has all flows between two addresses, one of which is of the range of another one. At most `most` are noted.
+    pub(super) fn move_hosts(&mut self, hosts: HostPair, (from, to): (u8, u8), most: usize) {
         let is_own = |address: &u32| {
             // All ports of the address.
             let end = FlowEnd { address: *address, port: 0 };
             let moved = self.moved.hosts.get(&hosts).copied();
             moved.or_else(|| self.owner(0, end)) == Some(from)
         };
-        // A box may name addresses of others.
-        if hosts.0.iter().any(is_own) {
+        // A box may name addresses of others, or ever new ones.
+        if hosts.0.iter().any(is_own) && self.moved.hosts.len() < most {
             self.moved.hosts.insert(hosts, to);
         }
     }
@@ -256,6 +256,35 @@ mod tests {
         ] {
             assert_eq!(translator.place(protocol, at), place, "{protocol} {at:?}");
         }
+    }
+
+    /// Flows with a host, or between two, may have another instance than the rest of their range.
+    #[test]
+    fn hosts_move_by_themselves() {
+        let mut translator = translator();
+        let place = |translator: &Translator, one: FlowEnd, other: FlowEnd| {
+            let tuple = |ends| FlowTuple { hash: 1, protocol: 17, ends: Some(ends) };
+            let [there, back] =
+                [[one, other], [other, one]].map(|ends| translator.place_of_flow(&tuple(ends)));
+            assert_eq!(there, back);
+            there.map(|(place, _)| place)
+        };
+        let flows = [(end(8, 1), end(1, 5)), (end(8, 1), end(2, 5)), (end(9, 1500), end(1, 5))];
+        let places = |translator: &Translator| flows.map(|(one, other)| place(translator, one, other));
+        let range = |slot| Some(EndPlace::Range(slot));
+        assert_eq!(places(&translator), [range(1), range(1), range(0)]);
+        translator.move_hosts(HostPair::new(1, 8), (1, 4), 9);
+        assert_eq!(places(&translator), [range(4), range(1), range(0)]);
+        // Not those of another instance, nor those of an address that several have, nor more than may be.
+        translator.move_hosts(HostPair::new(2, 8), (0, 4), 9);
+        translator.move_hosts(HostPair::new(1, 9), (0, 4), 9);
+        translator.move_hosts(HostPair::new(2, 8), (1, 4), 1);
+        assert_eq!(places(&translator), [range(4), range(1), range(0)]);
+        translator.move_hosts(HostPair::of(8), (1, 0), 9);
+        translator.move_hosts(HostPair::of(8), (0, 5), 9);
+        assert_eq!(places(&translator), [range(5), range(5), range(0)]);
+        translator.moved.forget_hosts(8);
+        assert_eq!(places(&translator), [range(1), range(1), range(0)]);
     }
 
     #[test]
