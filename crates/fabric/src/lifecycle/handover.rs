@@ -290,7 +290,7 @@ impl Handover<'_> {
             let moved = finished.and_then(|finished| self.move_rest(finished));
             if moved.is_ok() {
                 let work = self.work.clone();
-                self.fabric.network(move |network| network.end_handover(&work, (0, 0), None))??;
+                self.fabric.network(move |network| network.pass_ranges(&work, true))??;
             }
             self.thaw()?;
             return moved;

@@ -18,8 +18,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use switch::{FlowTuple, HostPair, PortId, Steering};
 
-/// The time between two attempts to hand over the flows of a range.
+/// The time after which it is tried again to hand over the flows of a range. It doubles each time, because all packets of an instance
+/// may wait for a second at each attempt, up to this many times.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_DOUBLINGS: u32 = 6;
 
 /// Records that are looked at at once for flows without state.
 const RECORDS_AT_ONCE: usize = 1 << 14;
@@ -200,7 +202,7 @@ impl Network {
                 if let Some(name) = heir.clone()
                     && !holders.iter().any(|holder| holder.name == name)
                 {
-                    holders.push(Holder { name, owns: false, retry_at: None });
+                    holders.push(Holder::new(name, false));
                 }
             }
             work.to = heir;
@@ -400,8 +402,6 @@ impl Network {
         problem: Option<String>,
     ) -> Result<Option<HandoverStatus>, OperationError> {
         let (record, _) = self.record_and_runner(&work.switch)?;
-        let ranges = service_of(record, work)
-            .map_or_else(Vec::new, |(service, ..)| record.services.handover.ranges_of(service, &work.from));
         let is_draining = service_of(record, work).is_some_and(|(service, ..)| {
             let mut instances = service.instances.iter();
             instances.any(|instance| instance.name == work.from && instance.draining)
@@ -417,6 +417,17 @@ impl Network {
             // It is wanted again, and gets its flows back.
             handover.drained.remove(&work.from);
         }
+        self.pass_ranges(work, is_done)?;
+        Ok(status)
+    }
+
+    /// Gives the ranges of an instance whose flows others have to these, or, if not all of them have gone, notes when a range that goes
+    /// back is tried again.
+    pub(crate) fn pass_ranges(&mut self, work: &HandoverWork, is_done: bool) -> Result<(), OperationError> {
+        let (record, _) = self.record_and_runner(&work.switch)?;
+        let ranges = service_of(record, work)
+            .map_or_else(Vec::new, |(service, ..)| record.services.handover.ranges_of(service, &work.from));
+        let handover = &mut record.services.handover;
         let mut whole = Vec::new();
         if is_done {
             match (&work.range, &work.to) {
@@ -430,7 +441,7 @@ impl Network {
                         let key = (work.service.clone(), range);
                         let holders = handover.holders.entry(key).or_default();
                         holders.retain(|holder| holder.name != work.from && holder.name != *to);
-                        holders.push(Holder { name: to.clone(), owns: true, retry_at: None });
+                        holders.push(Holder::new(to.clone(), true));
                     }
                 }
                 (None, None) => {}
@@ -438,7 +449,10 @@ impl Network {
         } else if let Some(range) = work.range {
             let holders = handover.holders.get_mut(&(work.service.clone(), range));
             let holder = holders.and_then(|all| all.iter_mut().find(|holder| holder.name == work.from));
-            holder.into_iter().for_each(|holder| holder.retry_at = Some(Instant::now() + RETRY_INTERVAL));
+            if let Some(holder) = holder {
+                holder.retry_at = Some(Instant::now() + RETRY_INTERVAL * 2u32.pow(holder.failures));
+                holder.failures = MAX_DOUBLINGS.min(holder.failures + 1);
+            }
         }
         let is_whole = handover
             .holders
@@ -458,7 +472,7 @@ impl Network {
         }
         // Instances that wait for their ranges may have them now.
         self.wake_handovers();
-        Ok(status)
+        Ok(())
     }
 }
 

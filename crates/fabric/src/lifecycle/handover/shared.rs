@@ -26,17 +26,14 @@ struct Part {
 }
 
 impl Handover<'_> {
-    /// Moves the states that flows share and that are of a range which goes back, while all packets of the instance wait.
+    /// Moves the states that flows share and that are of a range which goes back, while all packets of the instance wait. If that fails,
+    /// it is tried later.
     pub(super) fn move_shared_of_range(&mut self) -> Result<(), HandoverError> {
-        loop {
-            let given = self.freeze(None)?;
-            let finished = self.wait_until_taken(&given);
-            let moved = finished.and_then(|finished| self.move_shared(finished));
-            self.thaw()?;
-            if !self.tries_again(&moved) {
-                return moved.map(drop);
-            }
-        }
+        let given = self.freeze(None)?;
+        let finished = self.wait_until_taken(&given);
+        let moved = finished.and_then(|finished| self.move_shared(finished));
+        self.thaw()?;
+        moved.map(drop)
     }
 
     /// Moves all states that flows share, or those of a range, and decides that the flows follow them. Returns whether there were any.
