@@ -207,7 +207,8 @@ struct clickbox_headers {
 /* Finds the headers of a packet. Returns -1 if it is not IP, or is cut off in its IP header. All pointers are inside the packet. */
 int clickbox_headers(const struct clickbox_packet *packet, struct clickbox_headers *headers);
 
-/* A flow: addresses, ports and protocol. Both directions have the same one, with the smaller end first. */
+/* A flow: addresses, ports and protocol. Both directions have the same one, with the smaller end first. An ICMP echo message has its
+ * identifier as both ports. An ICMP error belongs to the flow of the packet that it quotes, in its reverse direction. */
 struct clickbox_flow {
     uint8_t address[2][16]; /* IPv4 addresses are the first four bytes. */
     uint16_t port[2];
@@ -248,7 +249,7 @@ void clickbox_flows_free(struct clickbox_flows *flows);
 
 /* How a function that leaves hands the state of its flows over to the other instances, and takes such state over. All callbacks must be
  * there. clickbox_receive calls them, between packets: the function has answered all packets of such a flow by then, except those that
- * it holds back, and gets no more of them before another instance has the state. Flows of ICMP are not handed over.
+ * it holds back, and gets no more of them before another instance has the state. Flows are those of clickbox_flow.
  *
  * Instances of other programs or versions may join the same service. If the other instance has another version or does not take a state
  * over, `import_flow` of this one gets it back, and the flow goes on without its state after the function has left. `clickbox events`

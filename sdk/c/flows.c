@@ -10,8 +10,12 @@
 #define IPV6 0x86dd
 #define MAX_TAGS 4
 #define MAX_EXTENSIONS 16
+/* The most bytes of a packet in an ICMP error that are read. */
+#define QUOTED 96
+#define ICMP 1
 #define TCP 6
 #define UDP 17
+#define ICMP6 58
 #define SCTP 132
 
 static unsigned big16(const uint8_t *at)
@@ -25,25 +29,67 @@ static int is_extension(unsigned protocol)
 }
 
 /* Finds the transport header of IPv6. Returns its offset, or 0 in a later fragment, or if it is cut off. */
-static uint32_t skip_extensions(const uint8_t *bytes, uint32_t at, uint32_t end, uint8_t *protocol)
+static uint32_t skip_extensions(const uint8_t *bytes, uint32_t at, uint32_t end, uint8_t *protocol, int *is_fragment)
 {
     for (int count = 0; count < MAX_EXTENSIONS && is_extension(*protocol); count++) {
         if (at + 8 > end)
             return 0;
         unsigned kind = *protocol, size = kind == 44 ? 8 : kind == 51 ? (bytes[at + 1] + 2u) * 4 : (bytes[at + 1] + 1u) * 8;
         *protocol = bytes[at];
-        if (kind == 44 && (big16(bytes + at + 2) & 0xfff8))
-            return 0;
+        if (kind == 44) {
+            unsigned place = big16(bytes + at + 2);
+            *is_fragment |= (place & 0xfff9) != 0;
+            if (place & 0xfff8)
+                return 0;
+        }
         at += size;
     }
     return at <= end ? at : 0;
 }
 
-int clickbox_headers(const struct clickbox_packet *packet, struct clickbox_headers *headers)
+/* The headers of a packet, and what flows need besides. */
+struct parsed {
+    struct clickbox_headers headers;
+    const uint8_t *end; /* That of the IP packet. */
+    int is_fragment;
+};
+
+/* Reads the IP header at `at`, whose Ethernet type is known. Returns -1 if there is none, or if it is cut off. */
+static int read_ip(uint8_t *bytes, uint32_t at, uint32_t end, struct parsed *parsed)
 {
-    uint8_t *bytes = packet->data;
-    uint32_t at = 14, end = packet->length, transport;
-    memset(headers, 0, sizeof *headers);
+    struct clickbox_headers *headers = &parsed->headers;
+    uint32_t transport;
+    if (headers->ether_type == IPV4 && at + 20 <= end && bytes[at] >> 4 == 4) {
+        uint32_t size = (bytes[at] & 15u) * 4, total = big16(bytes + at + 2), place = big16(bytes + at + 6);
+        if (size < 20 || at + size > end)
+            return -1;
+        /* What follows the packet is padding. */
+        end = at + total < end ? at + total : end;
+        headers->protocol = bytes[at + 9];
+        transport = place & 0x1fff ? 0 : at + size;
+        parsed->is_fragment = (place & 0x3fff) != 0;
+        headers->version = 4;
+    } else if (headers->ether_type == IPV6 && at + 40 <= end && bytes[at] >> 4 == 6) {
+        uint32_t total = 40 + big16(bytes + at + 4);
+        end = at + total < end ? at + total : end;
+        headers->protocol = bytes[at + 6];
+        transport = skip_extensions(bytes, at + 40, end, &headers->protocol, &parsed->is_fragment);
+        headers->version = 6;
+    } else {
+        return -1;
+    }
+    headers->ip = bytes + at;
+    headers->transport = transport == 0 || transport >= end ? NULL : bytes + transport;
+    parsed->end = bytes + end;
+    return 0;
+}
+
+/* Reads the headers of a packet up to that of IP. */
+static int read_packet(const struct clickbox_packet *packet, struct parsed *parsed)
+{
+    const uint8_t *bytes = packet->data;
+    uint32_t at = 14, end = packet->length;
+    memset(parsed, 0, sizeof *parsed);
     if (end < at)
         return -1;
     unsigned type = big16(bytes + 12);
@@ -53,61 +99,97 @@ int clickbox_headers(const struct clickbox_packet *packet, struct clickbox_heade
         type = big16(bytes + at + 2);
         at += 4;
     }
-    headers->ether_type = (uint16_t)type;
-    if (type == IPV4 && at + 20 <= end && bytes[at] >> 4 == 4) {
-        uint32_t size = (bytes[at] & 15u) * 4, total = big16(bytes + at + 2);
-        if (size < 20 || at + size > end || total < size)
-            return -1;
-        /* What follows the packet is padding. */
-        end = at + total < end ? at + total : end;
-        headers->protocol = bytes[at + 9];
-        transport = big16(bytes + at + 6) & 0x1fff ? 0 : at + size;
-        headers->version = 4;
-    } else if (type == IPV6 && at + 40 <= end && bytes[at] >> 4 == 6) {
-        uint32_t total = 40 + big16(bytes + at + 4);
-        end = at + total < end ? at + total : end;
-        headers->protocol = bytes[at + 6];
-        transport = skip_extensions(bytes, at + 40, end, &headers->protocol);
-        headers->version = 6;
-    } else {
+    parsed->headers.ether_type = (uint16_t)type;
+    if (read_ip(packet->data, at, end, parsed) < 0)
         return -1;
-    }
-    headers->ip = bytes + at;
-    if (transport == 0 || transport >= end)
-        return 0;
-    headers->transport = bytes + transport;
-    uint32_t size = 0;
-    if (headers->protocol == TCP && transport + 20 <= end)
-        size = (bytes[transport + 12] >> 4) * 4u;
-    else if (headers->protocol == UDP && transport + 8 <= end)
+    const uint8_t *ip = parsed->headers.ip;
+    return parsed->headers.version == 4 && big16(ip + 2) < (ip[0] & 15u) * 4 ? -1 : 0;
+}
+
+int clickbox_headers(const struct clickbox_packet *packet, struct clickbox_headers *headers)
+{
+    struct parsed parsed;
+    int result = read_packet(packet, &parsed);
+    *headers = parsed.headers;
+    if (result < 0 || !headers->transport)
+        return result;
+    uint8_t *transport = headers->transport;
+    size_t left = (size_t)(parsed.end - transport), size = 0;
+    if (headers->protocol == TCP && left >= 20)
+        size = (transport[12] >> 4) * 4u;
+    else if (headers->protocol == UDP && left >= 8)
         size = 8;
-    else if (headers->protocol != SCTP || transport + 12 > end)
+    else if (headers->protocol != SCTP || left < 12)
         return 0;
-    headers->source_port = (uint16_t)big16(bytes + transport);
-    headers->destination_port = (uint16_t)big16(bytes + transport + 2);
-    if (size >= 8 && transport + size <= end) {
-        headers->payload = bytes + transport + size;
-        headers->payload_length = end - transport - size;
+    headers->source_port = (uint16_t)big16(transport);
+    headers->destination_port = (uint16_t)big16(transport + 2);
+    if (size >= 8 && size <= left) {
+        headers->payload = transport + size;
+        headers->payload_length = (uint32_t)(left - size);
     }
     return 0;
 }
 
+/* The type of an ICMP message, or -1 if the packet is none, or a fragment. */
+static int message_type(const struct parsed *parsed)
+{
+    const struct clickbox_headers *headers = &parsed->headers;
+    if (headers->protocol != (headers->version == 4 ? ICMP : ICMP6) || parsed->is_fragment)
+        return -1;
+    return headers->transport && parsed->end - headers->transport >= 8 ? headers->transport[0] : -1;
+}
+
+/* Reads the packet that an ICMP error is about. Returns -1 if the packet is no error, or quotes no whole IP header. */
+static int read_quoted(const struct parsed *parsed, struct parsed *quoted)
+{
+    int type = message_type(parsed);
+    int is_error = parsed->headers.version == 4 ? (type >= 3 && type <= 5) || type == 11 || type == 12 : type >= 1 && type <= 4;
+    if (!is_error)
+        return -1;
+    uint8_t *bytes = parsed->headers.transport + 8;
+    size_t left = (size_t)(parsed->end - bytes);
+    memset(quoted, 0, sizeof *quoted);
+    quoted->headers.ether_type = parsed->headers.ether_type;
+    return read_ip(bytes, 0, left < QUOTED ? (uint32_t)left : QUOTED, quoted);
+}
+
+/* The ports that tell flows apart: those of TCP, UDP and SCTP; the identifier of ICMP echo messages as both. */
+static void find_ports(const struct parsed *parsed, uint16_t ports[2])
+{
+    const uint8_t *transport = parsed->headers.transport;
+    unsigned protocol = parsed->headers.protocol;
+    int type = message_type(parsed);
+    ports[0] = ports[1] = 0;
+    if (parsed->headers.version == 4 ? type == 0 || type == 8 : type == 128 || type == 129) {
+        ports[0] = ports[1] = (uint16_t)big16(transport + 4);
+    } else if (transport && parsed->end - transport >= 4 && (protocol == TCP || protocol == UDP || protocol == SCTP)) {
+        ports[0] = (uint16_t)big16(transport);
+        ports[1] = (uint16_t)big16(transport + 2);
+    }
+}
+
+/* The switch finds the same flow (flow_tuple.rs in the crate `flow-table`): it gives all packets of one to the same instance. */
 int clickbox_flow(const struct clickbox_packet *packet, struct clickbox_flow *flow)
 {
-    struct clickbox_headers headers;
-    if (clickbox_headers(packet, &headers) < 0)
+    struct parsed parsed, quoted;
+    if (read_packet(packet, &parsed) < 0)
         return -1;
+    int is_error = read_quoted(&parsed, &quoted) == 0;
+    const struct parsed *of = is_error ? &quoted : &parsed;
+    const uint8_t *ip = of->headers.ip;
+    uint16_t ports[2];
+    find_ports(of, ports);
     memset(flow, 0, sizeof *flow);
-    flow->version = headers.version;
-    flow->protocol = headers.protocol;
-    size_t size = headers.version == 4 ? 4 : 16, source = headers.version == 4 ? 12 : 8;
-    int order = memcmp(headers.ip + source, headers.ip + source + size, size);
-    int reverse = order > 0 || (order == 0 && headers.source_port > headers.destination_port);
-    memcpy(flow->address[reverse], headers.ip + source, size);
-    memcpy(flow->address[!reverse], headers.ip + source + size, size);
-    flow->port[reverse] = headers.source_port;
-    flow->port[!reverse] = headers.destination_port;
-    return reverse ? 2 : 1;
+    flow->version = of->headers.version;
+    flow->protocol = of->headers.protocol;
+    size_t size = flow->version == 4 ? 4 : 16, source = flow->version == 4 ? 12 : 8;
+    int order = memcmp(ip + source, ip + source + size, size);
+    int reverse = order > 0 || (order == 0 && ports[0] > ports[1]);
+    memcpy(flow->address[reverse], ip + source, size);
+    memcpy(flow->address[!reverse], ip + source + size, size);
+    flow->port[reverse] = ports[0];
+    flow->port[!reverse] = ports[1];
+    return reverse != is_error ? 2 : 1;
 }
 
 /* ---- Tables ---- */

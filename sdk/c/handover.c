@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 
 #define STATES 5
-#define ICMP 1
-#define ICMP6 58
 /* Bytes of a flow, and of a state without those of the function. */
 #define TUPLE 40
 #define STATE_HEAD (16 + 2 * TUPLE)
@@ -107,8 +105,8 @@ static uint8_t *list(struct clickbox *box, struct reader *reader, uint8_t *at, c
         position = box->hand_over->next(box, position, &flow, box->hand_over->state);
         if (position == 0)
             break;
-        /* The switch divides the packets of a flow of ICMP otherwise. */
-        if (flow.protocol == 0 || flow.protocol == ICMP || flow.protocol == ICMP6)
+        /* Protocol 0 would stand for all flows between the addresses. */
+        if (flow.protocol == 0)
             continue;
         put32(at, 1);
         at = put_flow(at + 4, &flow);

@@ -232,7 +232,7 @@ class HandOver:
     - `import_flow(box, flow, contents)` takes the state of a flow over, in place of what there was. The bytes may be those of another
       program: it returns False if it does not take them.
 
-    `Box.receive` calls them, between packets. Flows of ICMP are not handed over.
+    `Box.receive` calls them, between packets. Flows are those of `flow`.
     """
 
     def __init__(self, version, flows, export_flow, import_flow, size=STATE_SIZE):
@@ -254,8 +254,8 @@ class HandOver:
         if position == 0:
             self._listed = list(self._flows(box))
         following = position + min(most, (_ANSWER_SIZE - 24) // (4 + _TUPLE_SIZE))
-        # The switch divides the packets of a flow of ICMP otherwise.
-        flows = [flow for flow in self._listed[position:following] if flow.protocol not in (0, 1, 58)]
+        # Protocol 0 would stand for all flows between the addresses.
+        flows = [flow for flow in self._listed[position:following] if flow.protocol != 0]
         head = struct.pack("<IIQI", following < len(self._listed), 0, following, len(flows))
         return head + b"".join(b"\1\0\0\0" + _encode_flow(flow) for flow in flows) + bytes(4)
 
@@ -856,9 +856,15 @@ Headers.__doc__ = """The headers of a packet. `ip`, `transport` and `payload` ar
 0. `ether_type` is that behind VLAN tags. `transport` is None in fragments after the first one."""
 
 Flow = collections.namedtuple("Flow", "version protocol smaller larger")
-Flow.__doc__ = """A flow: both directions have the same one. `smaller` and `larger` are its ends, each an address in bytes and a port."""
+Flow.__doc__ = """A flow: both directions have the same one. `smaller` and `larger` are its ends, each an address in bytes and a port. An
+ICMP echo message has its identifier as both ports. An ICMP error belongs to the flow of the packet that it quotes."""
 
 _EXTENSIONS = (0, 43, 44, 51, 60)
+_WITH_PORTS = (6, 17, 132)
+# Of each version of IP: the protocol number of ICMP, the types of its echo messages, and those of its errors.
+_MESSAGES = {4: (1, (0, 8), (3, 4, 5, 11, 12)), 6: (58, (128, 129), (1, 2, 3, 4))}
+# The most bytes of a packet in an ICMP error that are read.
+_QUOTED = 96
 
 
 def _big16(data, at):
@@ -866,22 +872,46 @@ def _big16(data, at):
 
 
 def _skip_extensions(data, at, end, protocol):
-    """Finds the transport header of IPv6: its offset, or None in a later fragment, or if it is cut off; and its protocol."""
+    """Finds the transport header of IPv6: its offset, or None in a later fragment, or if it is cut off; its protocol; and whether the
+    packet is a fragment."""
+    is_fragment = False
     for _ in range(16):
         if protocol not in _EXTENSIONS:
             break
         if at + 8 > end:
-            return None, protocol
+            return None, protocol, is_fragment
         kind, protocol = protocol, data[at]
-        if kind == 44 and _big16(data, at + 2) & 0xFFF8:
-            return None, protocol
+        if kind == 44:
+            place = _big16(data, at + 2)
+            is_fragment = is_fragment or place & 0xFFF9 != 0
+            if place & 0xFFF8:
+                return None, protocol, is_fragment
         at += 8 if kind == 44 else (data[at + 1] + 2) * 4 if kind == 51 else (data[at + 1] + 1) * 8
-    return (at if at <= end else None), protocol
+    return (at if at <= end else None), protocol, is_fragment
 
 
-def headers(packet):
-    """The headers of a packet, or None if it is not IP, or is cut off in its IP header."""
-    data = packet.data
+def _read_ip(data, at, end, kind):
+    """Reads the IP header at an offset: its version, the protocol, the offset of the transport header or None, the end of the packet,
+    and whether it is a fragment. None if there is no such header, or if it is cut off."""
+    if kind == 0x0800 and at + 20 <= end and data[at] >> 4 == 4:
+        version, size, protocol, place = 4, (data[at] & 15) * 4, data[at + 9], _big16(data, at + 6)
+        if size < 20 or at + size > end:
+            return None
+        # What follows the packet is padding.
+        end = min(end, at + _big16(data, at + 2))
+        transport, is_fragment = None if place & 0x1FFF else at + size, place & 0x3FFF != 0
+    elif kind == 0x86DD and at + 40 <= end and data[at] >> 4 == 6:
+        version, end = 6, min(end, at + 40 + _big16(data, at + 4))
+        transport, protocol, is_fragment = _skip_extensions(data, at + 40, end, data[at + 6])
+    else:
+        return None
+    if transport is not None and transport >= end:
+        transport = None
+    return version, protocol, transport, end, is_fragment
+
+
+def _read_packet(data):
+    """Reads the headers of a packet: the Ethernet type, the offset of the IP header, and what `_read_ip` returns; or None."""
     at, end = 14, len(data)
     if end < at:
         return None
@@ -893,23 +923,21 @@ def headers(packet):
             return None
         kind = _big16(data, at + 2)
         at += 4
-    if kind == 0x0800 and at + 20 <= end and data[at] >> 4 == 4:
-        version, size, total, protocol = 4, (data[at] & 15) * 4, _big16(data, at + 2), data[at + 9]
-        if size < 20 or at + size > end or total < size:
-            return None
-        # What follows the packet is padding.
-        end = min(end, at + total)
-        transport = None if _big16(data, at + 6) & 0x1FFF else at + size
-    elif kind == 0x86DD and at + 40 <= end and data[at] >> 4 == 6:
-        version = 6
-        end = min(end, at + 40 + _big16(data, at + 4))
-        transport, protocol = _skip_extensions(data, at + 40, end, data[at + 6])
-    else:
+    ip = _read_ip(data, at, end, kind)
+    if ip is None or ip[0] == 4 and _big16(data, at + 2) < (data[at] & 15) * 4:
         return None
+    return kind, at, ip
+
+
+def headers(packet):
+    """The headers of a packet, or None if it is not IP, or is cut off in its IP header."""
+    data = packet.data
+    found = _read_packet(data)
+    if found is None:
+        return None
+    kind, at, (version, protocol, transport, end, _) = found
     source = destination = payload_length = size = 0
     payload = None
-    if transport is not None and transport >= end:
-        transport = None
     if transport is not None:
         if protocol == 6 and transport + 20 <= end:
             size = (data[transport + 12] >> 4) * 4
@@ -923,16 +951,36 @@ def headers(packet):
 
 
 def flow(packet):
-    """The flow of a packet, and whether the packet goes from its smaller to its larger end; None if it is not IP."""
-    found = headers(packet)
+    """The flow of a packet, and whether the packet goes from its smaller to its larger end; None if it is not IP.
+
+    The switch finds the same flow (flow_tuple.rs in the crate `flow-table`): it gives all packets of one to the same instance.
+    """
+    data = packet.data
+    found = _read_packet(data)
     if found is None:
         return None
-    data, size = packet.data, 4 if found.version == 4 else 16
-    at = found.ip + (12 if found.version == 4 else 8)
-    source = (bytes(data[at : at + size]), found.source_port)
-    destination = (bytes(data[at + size : at + 2 * size]), found.destination_port)
+    kind, at, ip = found
+    version, protocol, transport, end, is_fragment = ip
+    is_error, message = False, _MESSAGES[version]
+    if protocol == message[0] and transport is not None and not is_fragment and transport + 8 <= end:
+        if data[transport] in message[2]:
+            start = transport + 8
+            quoted = data[start : min(end, start + _QUOTED)]
+            inner = _read_ip(quoted, 0, len(quoted), kind)
+            if inner is not None:
+                data, at, is_error = quoted, 0, True
+                version, protocol, transport, end, is_fragment = inner
+    ports = (0, 0)
+    if transport is not None:
+        if protocol in _WITH_PORTS and transport + 4 <= end:
+            ports = _big16(data, transport), _big16(data, transport + 2)
+        elif protocol == message[0] and not is_fragment and transport + 8 <= end and data[transport] in message[1]:
+            ports = (_big16(data, transport + 4),) * 2
+    at, size = (at + 12, 4) if version == 4 else (at + 8, 16)
+    source = (bytes(data[at : at + size]), ports[0])
+    destination = (bytes(data[at + size : at + 2 * size]), ports[1])
     ends = sorted((source, destination))
-    return Flow(found.version, found.protocol, *ends), source <= destination
+    return Flow(version, protocol, *ends), (source <= destination) != is_error
 
 
 def _encode_flow(flow):

@@ -171,6 +171,9 @@ pub(crate) const MAX_UNREGISTERED: usize = 32;
 pub(crate) const MAX_JOINS: u32 = 256;
 pub(crate) const JOIN_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The time for which flows of a box are frozen while their state is handed over. Their packets wait, and so do hand-overs of others.
+pub(crate) const BOX_FREEZE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The time for a function that leaves to hand over the state of its flows, and the time for which flows are frozen meanwhile. Others
 /// wait for their turn.
 pub(crate) const FUNCTION_HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,10 +2,18 @@
 
 mod support;
 
-use model::{EventKind, HandoverPhase, HandoverStatus, InstanceStatus, SwitchMode};
+use boundary::{FlowExport, FlowList, StateRecord, StateTuple};
+use model::{
+    Attachment, EventKind, HandoverPhase, HandoverStatus, ImageDigest, ImageSource, InstanceStatus,
+    SwitchMode,
+};
 use protocol::fabric::{ServiceDefinition, orders};
+use protocol::memory_file;
+use serde_bytes::ByteBuf;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::time::Duration;
-use support::{TestBed, chain, service};
+use support::{TestBed, chain, definition, service};
 
 /// A source of UDP packets of some hundred flows, as many as the handler `limit` says.
 const SOURCE: &str = "
@@ -265,4 +273,93 @@ fn flows_without_state_go_on_at_once() {
     assert_eq!((flows[0], flows[2]), (0, 0));
     nothing_is_lost(&bed);
     bed.0.ask(orders::End {}).unwrap();
+}
+
+/// The flow of a client of the source, or of another network.
+fn flow(network: u8, client: u8) -> StateTuple {
+    let end = |address: [u8; 4], port| (Ipv4Addr::from(address).to_ipv6_mapped(), port);
+    StateTuple { protocol: 17, ends: [end([10, 0, network, client], 1000), end([10, 9, 0, 1], 53)] }
+}
+
+/// Two instances: one that keeps no state, and one that is drained and answers so when it is asked for the state of its flows, the last
+/// question after this many microseconds. It names flows of the other one, too.
+fn drain_liar(listed: &FlowList, exported: &FlowExport, pause: &str) -> (TestBed, HandoverStatus) {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    bed.run("fw-1", 2, COUNTER, &[]);
+    let file = memory_file::create(image::PROBE).unwrap();
+    let order = orders::LoadImage { image: ImageDigest([1; 32]), bytes: image::PROBE.len() as u64 };
+    bed.0.ask_with(order, &[file.as_fd()]).unwrap();
+    let mut liar = definition("fw-2", 2, Attachment::Switch(support::lan()));
+    liar.image = Some(ImageSource::Digest(ImageDigest([1; 32])));
+    bed.define_box(liar, false);
+    bed.start("fw-2", "forward", &[]).unwrap();
+    for (handler, value) in
+        [("listed", listed.encode()), ("exported", exported.encode()), ("pause", pause.into())]
+    {
+        let order = orders::WriteHandler {
+            name: "fw-2".parse().unwrap(),
+            configuration: model::ConfigurationName::main(),
+            handler: handler.into(),
+            value: ByteBuf::from(value),
+        };
+        bed.0.ask(order).unwrap();
+    }
+    steer(&bed, &[1, 2], &[]);
+    bed.send(2000);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2000);
+    let before: Vec<u64> = instances(&bed).iter().map(|found| found.flows).collect();
+    assert!(before.iter().all(|flows| *flows > 20), "{before:?}");
+    steer(&bed, &[1, 2], &[2]);
+    bed.send(2000);
+    let status = wait_for_handover(&bed).remove(0);
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 4000);
+    let found = instances(&bed);
+    // What was named of the other one stays there. Flows that have begun go there, too.
+    assert!(found[0].flows >= before[0] && found[0].taken_over == status.handed_over, "{found:?} {before:?}");
+    match status.handed_over {
+        0 => assert_eq!(found[1].flows, before[1]),
+        _ => assert_eq!(found[1].flows, 0),
+    }
+    nothing_is_lost(&bed);
+    (bed, status)
+}
+
+/// Whatever a box says, only its own flows wait, for a bounded time, and none of another instance moves.
+#[test]
+fn a_box_that_lies_about_flows_delays_only_its_own() {
+    let list = |count: u8| {
+        let groups = (0..count).map(|client| vec![flow(0, client)]).collect();
+        FlowList { next: None, groups, lost: Vec::new() }
+    };
+    let other = |client| StateRecord {
+        element: "out".into(),
+        format: "x".into(),
+        version: 1,
+        tuples: [flow(7, client); 2],
+        payload: vec![1],
+    };
+    let others = FlowExport { groups: Some(1000), states: vec![other(1), other(2)] };
+    let never = FlowExport::default();
+    let too_many = "box fw-2: the box's reply is invalid";
+    let cases = [
+        (list(128), never.clone(), "0", 0, "packets of these flows wait in it for too long"),
+        (list(128), never.clone(), "8000000", 0, "box fw-2: the box did not answer in time"),
+        (list(128), others, "0", 4, "states of other flows came than were asked for"),
+        (list(200), never, "0", 0, too_many),
+    ];
+    std::thread::scope(|scope| {
+        for (listed, exported, pause, lost, problem) in cases {
+            scope.spawn(move || {
+                let (bed, status) = drain_liar(&listed, &exported, pause);
+                assert_eq!((status.phase, status.kept, status.lost), (HandoverPhase::Failed, 0, lost));
+                assert_eq!(status.problem.as_deref(), Some(problem));
+                assert_eq!(status.handed_over > 0, lost > 0, "{status:?}");
+                let kept = bed.events(EventKind::StateKept);
+                assert!(kept.len() == 1 && kept[0].contains(problem), "{kept:?}");
+                bed.0.ask(orders::End {}).unwrap();
+            });
+        }
+    });
 }

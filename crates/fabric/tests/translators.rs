@@ -284,26 +284,42 @@ fn mappings_move_with_their_ranges() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
-/// Mappings of whole addresses go to another instance with the address of a drained one. They do not go back while they are in use:
-/// the instance whose address it is waits, and no translation changes.
-#[test]
-fn mappings_of_addresses_move_with_their_address() {
+/// Flows of each group of the source.
+const GROUP: u64 = 8;
+
+/// Mappings of whole addresses go to another instance with the address of a drained one, and back. The flows that depend on one go with
+/// it, under traffic and whatever thread they belong to; those of other mappings stay. `second`: the second client, and whom it calls.
+fn check_mappings_of_addresses(element: &str, threads: usize, second: [&str; 2]) {
     let ranges = ["203.0.113.1", "203.0.113.2"].map(|text| text.parse().unwrap()).to_vec();
     let translation = Translation { ranges, slices: 2, mappings: Vec::new() };
     let slice = |number: u16| translation.slice(number).unwrap();
-    let pattern = |address: &str| format!("pattern {address} - 0 1");
-    let text =
-        NAT.replace("pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1", &pattern("$TRANSLATE_ADDRESS"));
-    let text = text.replace("IPRewriter", "IPAddrRewriter");
-    let bed = TestBed::new();
-    let source = "
-        s :: RatedSource(LENGTH 18, RATE 10000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
-        -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> ToDevice(0);
-        FromDevice(0) -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(dst host 10.0.0.1, -);
-        c[0] -> CheckUDPHeader -> back :: Counter -> Discard;
-        c[1] -> wrong :: Counter -> Discard;";
-    bed.run("source", 1, source, &[]);
-    bed.run("sink", 1, SINK, &[]);
+    let text = NAT
+        .replace("pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1", "pattern $TRANSLATE_ADDRESS - 0 1");
+    let text = text.replace("IPRewriter", element);
+    let bed = TestBed::with_threads(threads, SwitchMode::Steering);
+    let mut source = String::from(
+        "s :: RatedSource(LENGTH 18, RATE 10000, LIMIT 0, ACTIVE false) -> which :: Switch(0);
+        out :: EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> ToDevice(0);
+        FromDevice(0) -> Strip(14) -> CheckIPHeader -> CheckUDPHeader -> c :: IPClassifier(
+            dst host 10.0.0.1 and src host 10.9.0.1, -);
+        c[0] -> first :: Counter -> Discard; c[1] -> second :: Counter -> Discard;
+        which[0] -> g0 :: RoundRobinSwitch; which[1] -> g1 :: RoundRobinSwitch;
+        which[2] -> both :: RoundRobinSwitch; both[0] -> g0; both[1] -> g1;\n",
+    );
+    for (group, [client, server]) in [["10.0.0.1", "10.9.0.1"], second].into_iter().enumerate() {
+        for flow in 0..GROUP {
+            source +=
+                &format!("g{group}[{flow}] -> UDPIPEncap({client}, {}, {server}, 53) -> out;\n", 1000 + flow);
+        }
+    }
+    bed.run("source", 1, &source, &[]);
+    let sink = SINK.replace(
+        "got ::",
+        "Strip(14) -> CheckIPHeader -> from :: IPClassifier(src host 203.0.113.1, src host 203.0.113.2, -);
+        from[0] -> one :: Counter -> u :: Unstrip(14); from[1] -> two :: Counter -> u; from[2] -> other :: Counter -> u;
+        u -> got ::",
+    );
+    bed.run("sink", 1, &sink, &[]);
     for number in 1..=2 {
         let name = format!("nat-{number}");
         bed.define(&name, 2);
@@ -315,46 +331,85 @@ fn mappings_of_addresses_move_with_their_address() {
         nat.instances.iter_mut().zip(numbers).for_each(|(found, number)| found.range = Some(slice(*number)));
         bed.steer(vec![nat], vec![chain(&["nat"])]).unwrap();
     };
-    let send = |round: u64| {
-        bed.send(500);
-        bed.until("replies come", |bed| bed.read("source", "back.count") == 500 * round);
+    // Packets of the first and the second group that were sent.
+    let sent = std::cell::Cell::new([0; 2]);
+    let begin = |group: u64, count: u64| {
+        let [first, second] = sent.get();
+        let more = if group == 2 { [count / 2; 2] } else { [(1 - group) * count, group * count] };
+        sent.set([first + more[0], second + more[1]]);
+        bed.write("source", "which.switch", &group.to_string());
+        bed.send(count);
     };
-    let size = |number: u16| bed.read(&format!("nat-{number}"), "f.table_size");
-    steer(&[1, 2], &[]);
-    send(1);
-    // The instance that got the flow, and the other one.
-    let (own, other) = if size(1) == 1 { (1, 2) } else { (2, 1) };
-    assert_eq!((size(own), size(other)), (1, 0));
-    steer(&[1, 2], &[own]);
+    // Each reply reaches its client, and each client keeps its address.
+    let all_reply = || {
+        let read = |name: &str, counters: [&str; 2]| {
+            counters.map(|counter| bed.read(name, &format!("{counter}.count")))
+        };
+        bed.until("replies come", |_| read("source", ["first", "second"]) == sent.get());
+        assert_eq!((read("sink", ["one", "two"]), bed.read("sink", "other.count")), (sent.get(), 0));
+    };
+    let sizes = || [1, 2].map(|number| bed.read(&format!("nat-{number}"), "f.table_size"));
+    let counts = || -> Vec<(u64, u64)> {
+        bed.state().services[0].1.iter().map(|found| (found.flows, found.taken_over)).collect()
+    };
+    let done = HandoverStatus { phase: HandoverPhase::Done, handed_over: 1, ..HandoverStatus::default() };
+    let status = |number: usize| bed.state().services[0].1[number - 1].handover.clone();
+    steer(&[1], &[]);
+    begin(0, 400);
+    all_reply();
+    steer(&[1, 2], &[1]);
     wait_for_handover(&bed);
-    let found = &bed.state().services[0].1;
-    let status = HandoverStatus { phase: HandoverPhase::Done, handed_over: 1, ..HandoverStatus::default() };
-    assert_eq!(found[usize::from(own) - 1].handover.as_ref(), Some(&status));
-    let taken: Vec<_> = found.iter().map(|found| (found.flows, found.taken_over)).collect();
-    assert_eq!((taken[usize::from(own) - 1], taken[usize::from(other) - 1]), ((0, 0), (1, 1)));
-    send(2);
-    steer(&[other], &[]);
-    send(3);
-    assert_eq!(size(other), 1);
-    // The instance comes again.
+    assert_eq!((status(1), counts(), sizes()), (Some(done.clone()), vec![(0, 0), (GROUP, 1)], [0, 1]));
+    begin(1, 400);
+    all_reply();
+    assert_eq!((counts(), sizes()), (vec![(0, 0), (2 * GROUP, 1)], [0, 2]));
+    steer(&[2], &[]);
+    // The instance comes again under traffic: fewer packets than fit a ring.
+    begin(2, 2000);
+    bed.until("replies come", |bed| bed.read("source", "first.count") > sent.get()[0] - 900);
     steer(&[1, 2], &[]);
-    let kept = format!(
-        "not all flows of instance nat-{other} of service nat were handed over: states of whole addresses do not go back while they are in use; flows stay there"
+    bed.until("the instance gets flows", |bed| !bed.state().services[0].1[0].draining);
+    assert_eq!((counts(), sizes()), (vec![(GROUP, 1), (GROUP, 1)], [1, 1]));
+    all_reply();
+    begin(2, 400);
+    all_reply();
+    assert_eq!((counts(), sizes()), (vec![(GROUP, 1), (GROUP, 1)], [1, 1]));
+    // The other way round.
+    steer(&[1, 2], &[2]);
+    wait_for_handover(&bed);
+    assert_eq!((status(2), counts(), sizes()), (Some(done), vec![(2 * GROUP, 2), (0, 1)], [2, 0]));
+    begin(2, 400);
+    all_reply();
+    let events = bed.events(EventKind::StateHandedOver);
+    let way = |from: u16, to: u16| {
+        format!("instance nat-{from} of service nat handed 1 flows over to instance nat-{to} in ")
+    };
+    let ways = [way(1, 2), way(2, 1), way(2, 1)];
+    assert!(
+        events.len() == 3 && events.iter().zip(&ways).all(|(event, way)| event.starts_with(way)),
+        "{events:?}"
     );
-    bed.until("it waits", |bed| bed.events(EventKind::StateKept) == [kept.as_str()]);
-    send(4);
-    let waits = |bed: &TestBed| bed.state().services[0].1[usize::from(own) - 1].draining;
-    assert!(waits(&bed));
-    // The mapping ends.
-    bed.write(&format!("nat-{other}"), "f.pattern0", &pattern(&slice(other).address.to_string()));
-    bed.until("the instance gets flows", |bed| !waits(bed));
-    send(5);
-    // It was told once, however often it was tried.
-    assert_eq!(bed.events(EventKind::StateKept), [kept.as_str()]);
-    let refused: Vec<_> =
-        bed.state().services[0].1.iter().map(|found| found.translation.unwrap().refused).collect();
-    assert_eq!((refused, bed.read("source", "wrong.count")), (vec![RefusedTuples::default(); 2], 0));
+    assert_eq!(bed.events(EventKind::StateKept), [""; 0]);
+    let state = bed.state();
+    let refused = state.services[0].1.iter().map(|found| found.translation.unwrap().refused);
+    assert_eq!(refused.collect::<Vec<_>>(), [RefusedTuples::default(); 2]);
+    let all = sent.get().iter().sum::<u64>();
+    let hop = state.chains[0].hops[0].traffic.map(|traffic| (traffic.packets, traffic.lost));
+    assert_eq!(hop, [(all, 0); 2]);
+    let drops = bed.0.ask(orders::Traffic {}).unwrap().switches.into_values().flatten();
+    assert!(drops.into_iter().all(|(_, port)| port.counters.drops.is_empty()));
     bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn mappings_of_addresses_move_with_their_address() {
+    check_mappings_of_addresses("IPAddrRewriter", 1, ["10.0.0.2", "10.9.0.1"]);
+}
+
+/// Mappings of pairs of addresses: the same client has both.
+#[test]
+fn mappings_of_pairs_of_addresses_move_with_their_address() {
+    check_mappings_of_addresses("IPAddrPairRewriter", 2, ["10.0.0.1", "10.9.0.3"]);
 }
 
 /// An instance that has two mappings of addresses, and another one with room for one more: both stay where they are.

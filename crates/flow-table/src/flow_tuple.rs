@@ -17,7 +17,7 @@ const QUOTED: usize = 96;
 pub struct FlowEnd {
     /// The address.
     pub address: u32,
-    /// The port of TCP, UDP and SCTP; the identifier of an ICMP echo message, at both ends. Else 0.
+    /// The port of TCP, UDP and SCTP; the identifier of an ICMP echo message, at both ends. Else 0, and in fragments of ICMP.
     pub port: u16,
 }
 
@@ -31,7 +31,8 @@ impl From<FlowEnd> for (Ipv6Addr, u16) {
 /// The flow that a packet belongs to, and the packet's direction in it.
 ///
 /// An ICMP error belongs to the flow of the packet that it quotes, in the reverse direction of that packet. ICMP echo messages of
-/// one identifier are a flow.
+/// one identifier are a flow. All other ICMP messages between two addresses are the flow with identifier 0. Protocol and ends
+/// determine the hash, so that who knows them finds the flow ([`between`](Self::between)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTuple {
     /// A hash that is the same for both directions.
@@ -102,7 +103,7 @@ impl FlowWords {
 /// What an ICMP message is about.
 #[derive(Debug)]
 struct Subject {
-    /// The match fields of the packet that an error quotes.
+    /// The match fields of the packet that an error quotes, with its addresses.
     quoted: Option<Key>,
     /// The identifier of an echo message.
     identifier: Option<u16>,
@@ -125,10 +126,16 @@ impl Subject {
         inner.get_mut(14..14 + length)?.copy_from_slice(quoted.get(..length)?);
         let inner = inner.get(..14 + length)?;
         let key = Key::extract(inner, &Ingress::default()).0;
+        if key.presence() & NETWORK_PRESENT == 0 {
+            return None;
+        }
         let identifier = match locate(inner)?.payload {
-            Payload::Ip(Ip { protocol: inner_protocol, transport: Some((start, end)), .. })
-                if inner_protocol == protocol =>
-            {
+            Payload::Ip(Ip {
+                protocol: inner_protocol,
+                transport: Some((start, end)),
+                is_fragment: false,
+                ..
+            }) if inner_protocol == protocol => {
                 let header = inner.get(start..end).and_then(|rest| rest.first_chunk::<8>());
                 header.and_then(|header| identifier(is_ip4, header))
             }
@@ -210,9 +217,8 @@ impl Key {
     #[cold]
     fn icmp_words(&self, frame: &[u8]) -> FlowWords {
         let Some(Subject { quoted, identifier }) = Subject::read(frame) else { return self.plain_words() };
-        let key = quoted.as_ref().filter(|key| key.presence() & NETWORK_PRESENT != 0).unwrap_or(self);
-        let mut words = key.plain_words();
-        if let Some(identifier) = identifier.filter(|_| key.presence() & FRAGMENT == 0) {
+        let mut words = quoted.as_ref().unwrap_or(self).plain_words();
+        if let Some(identifier) = identifier {
             words.ports = [identifier; 2];
         }
         words
@@ -231,7 +237,7 @@ impl Key {
             }
             None => self.plain_tuple(seed),
         };
-        if let Some(identifier) = identifier {
+        if let Some(identifier) = identifier.filter(|identifier| *identifier != 0) {
             let word = (tuple.hash ^ u64::from(identifier)).wrapping_mul(0x9fb2_1c65_1e98_df25);
             tuple.hash = word ^ word >> 32;
             tuple.ends.iter_mut().flatten().for_each(|end| end.port = identifier);
@@ -313,6 +319,27 @@ mod tests {
         let (request, reply) = (echo(1, 2, 8, 5), echo(2, 1, 0, 5));
         assert_eq!((request.hash, request.ends), (reply.hash, Some([end(1, 0x105), end(2, 0x105)])));
         assert_ne!(request.hash, echo(1, 2, 8, 6).hash);
+    }
+
+    /// Who knows protocol and ends finds the flow of any message.
+    #[test]
+    fn other_messages_between_two_addresses_are_one_flow() {
+        let none = FlowTuple::between(1, [end(1, 0), end(2, 0)], SEED);
+        for kind in 0..=u8::MAX {
+            let identifier = if matches!(kind, 0 | 8) { 0 } else { 5 };
+            let message = tuple(&ip4(1, 2, 1, &[kind, 0, 0, 0, 0, identifier, 0, 3]), 0);
+            assert_eq!(message, none, "{kind}");
+        }
+        let mut fragment = ip4(1, 2, 1, &[8, 0, 0, 0, 0, 5, 0, 3]);
+        fragment[6] = 0x20;
+        assert_eq!(tuple(&fragment, 0), none);
+        assert_ne!(FlowTuple::between(1, [end(1, 5), end(2, 5)], SEED).hash, none.hash);
+        // An error about the fragment, and one that quotes less than a header.
+        let error = |quoted: &[u8]| {
+            let packet = ip4(2, 1, 1, &[&[3, 1, 0, 0, 0, 0, 0, 0], quoted].concat());
+            FlowTuple { ends: none.ends, ..tuple(&packet, 0) }
+        };
+        assert_eq!((error(&fragment), error(&fragment[..19])), (none, none));
     }
 
     #[test]

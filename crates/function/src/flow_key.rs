@@ -27,9 +27,12 @@ const EXTENSIONS: [u8; 4] = [0, 43, FRAGMENT, 60];
 /// Bits of IPv4's fragment field: the offset, and that more follow (RFC 791).
 const FRAGMENT_BITS: u16 = 0x3fff;
 
+/// The most bytes of a packet in an ICMP error that are read, as by the switch.
+const QUOTED: usize = 96;
+
 /// The addresses, the ports and the protocol of a flow. Both directions have the same key: the end with the lower address
 /// and port is the first. Fragments have no ports, so all of a datagram belong to one flow. ICMP echo messages have their
-/// identifier as both ports.
+/// identifier as both ports. An ICMP error belongs to the flow of the packet that it quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// The ends: IPv4 addresses are mapped into IPv6.
@@ -55,26 +58,10 @@ impl FlowKey {
         }
         let (kind, packet) = rest.split_first_chunk()?;
         match *kind {
-            IPV4 => of_ipv4(packet),
-            IPV6 => of_ipv6(packet),
+            IPV4 => flow(packet, ipv4),
+            IPV6 => flow(packet, ipv6),
             _ => None,
         }
-    }
-
-    fn new(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, segment: Option<&[u8]>) -> FlowKey {
-        let port = |at: usize| {
-            let bytes = segment?.get(at..)?.first_chunk()?;
-            Some(u16::from_be_bytes(*bytes))
-        };
-        let kind = segment.and_then(|segment| segment.first().copied());
-        let places = match (protocol, kind) {
-            (ICMP, Some(0 | 8)) | (ICMP6, Some(128 | 129)) => Some([4, 4]),
-            _ => WITH_PORTS.contains(&protocol).then_some([0, 2]),
-        };
-        let ports = places.map_or([0, 0], |places| places.map(|at| port(at).unwrap_or(0)));
-        let mut ends = [(source, ports[0]), (destination, ports[1])];
-        ends.sort_unstable();
-        FlowKey { ends, protocol }
     }
 
     /// The key as a table has it.
@@ -94,7 +81,47 @@ impl FlowKey {
     }
 }
 
-fn of_ipv4(packet: &[u8]) -> Option<FlowKey> {
+/// An IP packet.
+struct IpPacket<'a> {
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    protocol: u8,
+    /// From the transport header on; `None` in fragments.
+    segment: Option<&'a [u8]>,
+}
+
+impl IpPacket<'_> {
+    fn key(&self) -> FlowKey {
+        let port = |at: usize| {
+            let bytes = self.segment?.get(at..)?.first_chunk()?;
+            Some(u16::from_be_bytes(*bytes))
+        };
+        let kind = self.segment.and_then(|segment| segment.first().copied());
+        let places = match (self.protocol, kind) {
+            (ICMP, Some(0 | 8)) | (ICMP6, Some(128 | 129)) => Some([4, 4]),
+            _ => WITH_PORTS.contains(&self.protocol).then_some([0, 2]),
+        };
+        let ports = places.map_or([0, 0], |places| places.map(|at| port(at).unwrap_or(0)));
+        let mut ends = [(self.source, ports[0]), (self.destination, ports[1])];
+        ends.sort_unstable();
+        FlowKey { ends, protocol: self.protocol }
+    }
+
+    /// What is there of the packet that an ICMP error is about.
+    fn quoted(&self) -> Option<&[u8]> {
+        let (header, quoted) = self.segment?.split_first_chunk::<8>()?;
+        let is_error = matches!((self.protocol, header[0]), (ICMP, 3 | 4 | 5 | 11 | 12) | (ICMP6, 1..=4));
+        is_error.then(|| quoted.get(..QUOTED).unwrap_or(quoted))
+    }
+}
+
+fn flow(packet: &[u8], read: fn(&[u8]) -> Option<IpPacket>) -> Option<FlowKey> {
+    let packet = read(packet)?;
+    let quoted = packet.quoted().and_then(read).map(|quoted| quoted.key());
+    Some(quoted.unwrap_or_else(|| packet.key()))
+}
+
+fn ipv4(packet: &[u8]) -> Option<IpPacket<'_>> {
     let header = packet.first_chunk::<20>()?;
     let length = usize::from(header[0] & 15) * 4;
     if header[0] >> 4 != 4 || length < 20 {
@@ -105,11 +132,11 @@ fn of_ipv4(packet: &[u8]) -> Option<FlowKey> {
         let bytes: [u8; 4] = header.get(at..)?.first_chunk().copied()?;
         Some(Ipv4Addr::from(bytes).to_ipv6_mapped())
     };
-    let segment = packet.get(length..).filter(|_| is_whole);
-    Some(FlowKey::new(address(12)?, address(16)?, header[9], segment))
+    let segment = Some(packet.get(length..)?).filter(|_| is_whole);
+    Some(IpPacket { source: address(12)?, destination: address(16)?, protocol: header[9], segment })
 }
 
-fn of_ipv6(packet: &[u8]) -> Option<FlowKey> {
+fn ipv6(packet: &[u8]) -> Option<IpPacket<'_>> {
     let header = packet.first_chunk::<40>()?;
     if header[0] >> 4 != 6 {
         return None;
@@ -128,7 +155,8 @@ fn of_ipv6(packet: &[u8]) -> Option<FlowKey> {
         let length = if protocol == FRAGMENT { 8 } else { 8 * (usize::from(words) + 1) };
         (protocol, rest) = (next, rest.get(length..)?);
     }
-    Some(FlowKey::new(address(8)?, address(24)?, protocol, Some(rest).filter(|_| is_whole)))
+    let segment = Some(rest).filter(|_| is_whole);
+    Some(IpPacket { source: address(8)?, destination: address(24)?, protocol, segment })
 }
 
 #[cfg(test)]
@@ -179,6 +207,24 @@ mod tests {
         assert_eq!(echo(8, [1, 5]).ends.map(|(_, port)| port), [0x105; 2]);
         assert_eq!((echo(8, [1, 5]), echo(3, [1, 5]).ends[0].1), (echo(0, [1, 5]), 0));
         assert_ne!(echo(8, [1, 5]), echo(8, [1, 6]));
+    }
+
+    #[test]
+    fn an_error_belongs_to_the_flow_of_the_packet_that_it_quotes() {
+        let there = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 0, [5000, 53]);
+        let error = |kind: u8, quoted: &[u8]| {
+            let mut frame = ipv4([10, 0, 0, 9], [10, 0, 0, 1], 0, [u16::from(kind) << 8, 0]);
+            frame[23] = ICMP;
+            frame.extend_from_slice(quoted);
+            FlowKey::of_frame(&frame).unwrap()
+        };
+        for kind in 0..=u8::MAX {
+            let is_error = matches!(kind, 3 | 4 | 5 | 11 | 12);
+            assert_eq!(FlowKey::of_frame(&there) == Some(error(kind, &there[14..])), is_error, "{kind}");
+        }
+        // One that quotes less than a header is a message of its own.
+        let own = error(3, &there[14..33]);
+        assert_eq!((own.protocol, own.ends.map(|(_, port)| port)), (ICMP, [0, 0]));
     }
 
     #[test]

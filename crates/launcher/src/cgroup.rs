@@ -15,6 +15,9 @@ const CONTROLLERS: &[&str] = &["memory", "pids"];
 /// The controller of version 1 that shares processors, used where fabrics have weights.
 const CPU: &str = "cpu";
 
+/// The start of the names of fabrics' groups. The number of the process follows.
+const PREFIX: &str = "fabric-";
+
 /// How long the removal of a group is tried, and the pause between two attempts.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
@@ -25,8 +28,13 @@ const REMOVE_DELAY: Duration = Duration::from_millis(50);
 /// How deep a fabric may nest groups of its own.
 const MAX_DEPTH: u32 = 4;
 
+/// The name of a fabric's groups.
+pub(crate) fn name_of(pid: u32) -> String {
+    format!("{PREFIX}{pid}")
+}
+
 /// Puts a process into new groups with this name; with a weight, also into one that shares processors. Returns the
-/// groups, and the first error if one can't be made.
+/// groups, and the first error if one can't be made. Groups that were left beside them are removed.
 pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>, Option<io::Error>) {
     let (mut groups, mut first) = (Vec::new(), None);
     let parents = match fs::read_to_string("/proc/self/cgroup") {
@@ -37,8 +45,14 @@ pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>,
         first = Some(io::Error::from(rustix::io::Errno::NOENT));
     }
     for parent in parents {
+        remove_abandoned(&parent);
         let group = parent.join(name);
-        let entered = create(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
+        let enter = || create(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
+        let entered = match enter() {
+            // Another launcher took it for one that was left.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => enter(),
+            result => result,
+        };
         let weighed = weight.map_or(Ok(()), |weight| weigh(&group, weight));
         let entered = entered.and(weighed);
         match entered {
@@ -61,6 +75,18 @@ fn create(group: &Path) -> io::Result<()> {
             fs::create_dir(group)
         }
         result => result,
+    }
+}
+
+/// Removes the groups of fabrics that have ended and whose launcher was killed before it could do so. The kernel removes no group that
+/// has processes or groups. If there is a process with the number, which may be another one, the groups below may be new ones of a fabric.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        let Some(pid) = pid.filter(|pid| name == *name_of(*pid)) else { continue };
+        let is_ended = !Path::new("/proc").join(pid.to_string()).exists();
+        remove_below(&entry.path(), if is_ended { MAX_DEPTH } else { 0 });
     }
 }
 
@@ -200,6 +226,32 @@ mod tests {
         let mounts = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/unified"];
         check(both, &mounts, &mounts);
         check("0::/../outside\nnonsense\n::\n", &[], &[]);
+    }
+
+    /// Only those are removed whose names are those of fabrics that have ended, or that nothing is in.
+    #[test]
+    fn groups_that_were_left_are_removed() {
+        let parent = std::env::temp_dir().join(format!("clickbox-groups-{}", std::process::id()));
+        // More than the kernel gives.
+        let ended = name_of(1 << 23);
+        let others = [
+            name_of(std::process::id()),
+            format!("{PREFIX}0{}", 1 << 23),
+            format!("{ended}-x"),
+            format!("x{ended}"),
+            PREFIX.into(),
+            (1 << 23).to_string(),
+        ];
+        for name in others.iter().chain([&ended]) {
+            fs::create_dir_all(parent.join(name).join("boxes")).unwrap();
+        }
+        let used = parent.join(name_of((1 << 23) + 1));
+        fs::create_dir(&used).unwrap();
+        fs::write(used.join("cgroup.procs"), "7").unwrap();
+        remove_abandoned(&parent);
+        assert!(!parent.join(ended).exists() && used.exists());
+        assert!(others.iter().all(|name| parent.join(name).join("boxes").exists()));
+        fs::remove_dir_all(&parent).unwrap();
     }
 
     /// Numbers of processes are used again.

@@ -50,7 +50,7 @@ impl Fabric {
     /// Takes in a fabric of a launcher that has ended.
     pub(crate) fn adopt(number: u32, orphan: Orphan, shortfalls: &[Shortfall]) -> Self {
         let pid = orphan.pid.as_raw_pid().cast_unsigned();
-        let cgroups = cgroup::of(&name_of_cgroup(pid), pid);
+        let cgroups = cgroup::of(&cgroup::name_of(pid), pid);
         Self {
             state: FabricState { number, pid, cgroups, shortfalls: shortfalls.to_vec() },
             process: Process::Adopted,
@@ -120,7 +120,7 @@ impl Fabric {
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.
     fn enter_cgroups(&mut self, user: Option<u32>, weight: Option<u16>) {
-        let name = name_of_cgroup(self.state.pid);
+        let name = cgroup::name_of(self.state.pid);
         let (groups, error) = cgroup::enter(&name, self.state.pid, weight);
         self.state.cgroups = groups;
         self.state.shortfalls.extend(error.map(|error| failed(Step::MakeCgroup, &error)));
@@ -271,11 +271,6 @@ fn has_ended(pidfd: &OwnedFd, timeout: Option<&Timespec>) -> bool {
             ready => return ready.is_ok_and(|ready| ready > 0),
         }
     }
-}
-
-/// The name of a fabric's control groups.
-fn name_of_cgroup(pid: u32) -> String {
-    format!("fabric-{pid}")
 }
 
 /// `/dev/kvm`, if the host has it. That it may not be opened is noted.

@@ -70,10 +70,10 @@ pub use flow_table::{
 pub use forward::{
     ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision,
     DestinationPlan, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode,
-    FrameHead, HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS,
-    MAX_HOPS, MAX_SLOTS, MappingPlan, Outcome, OverruledAnswers, PacketOutStep, PacketReason, PortKey,
-    RangePlan, RefusedTuples, RemovedInstances, ServicePlan, StaticTable, Steering, SteeringSettings,
-    SteeringShards, TableError, Target, TranslationPlan,
+    FrameHead, HopCounters, HostPair, InstancePlan, InstanceStatus, LearningBridge, LearningSettings,
+    MAX_HEADS, MAX_HOPS, MAX_SLOTS, MappingPlan, Outcome, OverruledAnswers, PacketOutStep, PacketReason,
+    PortKey, RangePlan, RefusedTuples, RemovedInstances, ServicePlan, StaticTable, Steering,
+    SteeringSettings, SteeringShards, TableError, Target, TranslationPlan,
 };
 pub use huge_pages::flow_cache;
 pub use link::{BoxLink, Link, PIPE_RINGS};

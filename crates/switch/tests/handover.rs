@@ -157,7 +157,7 @@ fn frames_of_frozen_flows_wait_in_order() {
     let [one, other, third] = flows[..] else { panic!("{flows:?}") };
     let before = bed.books();
     let tuples = [one, other].map(|flow| bed.tuple(flow));
-    assert!(bed.steering.chains_mut().freeze_flows(0, tuples.map(|tuple| tuple.hash).into()));
+    assert!(bed.steering.chains_mut().freeze_flows(0, 1, tuples.map(|tuple| tuple.hash).into()));
     let mut outcome = Outcomes::default();
     let batch: Vec<(u16, u32)> = (0..90).map(|number| (flows[number as usize % 3], number)).collect();
     let decisions = bed.receive(&batch, UPLINK, &[], &mut outcome);
@@ -258,4 +258,53 @@ fn frames_go_on_when_the_instance_ends_meanwhile() {
     assert_eq!((numbers(&outcome), outcome.lost.len()), (vec![(port(0), 1), (port(0), 2)], 0));
     let books = bed.books();
     assert_eq!((books.waiting, books.no_instance), (0, 0));
+}
+
+/// Frames of a flow that has another instance already do not overtake those that wait.
+#[test]
+fn frames_wait_behind_those_of_their_flow_when_it_is_assigned() {
+    let mut bed = TestBed::new();
+    let [flow, other] = bed.flows_of(1, 2)[..] else { panic!("two flows") };
+    bed.drain();
+    let before = bed.books();
+    assert!(bed.steering.chains_mut().freeze_instance(0, 1));
+    let mut outcome = Outcomes::default();
+    bed.receive(&[(flow, 1)], UPLINK, &[], &mut outcome);
+    assert!(!bed.steering.chains_mut().reassign_rest((0, 1), Some(0), 0..4096));
+    let decisions = bed.receive(&[(flow, 2), (other, 3)], UPLINK, &[], &mut outcome);
+    assert_eq!(decisions[0], Decision::Perform);
+    assert!(matches!(decisions[1], Decision::ToFunction(to, _) if to == port(0)), "{decisions:?}");
+    assert_eq!((outcome.taken, bed.steering.chains().held()), (2, 2));
+    bed.steering.chains_mut().thaw(false);
+    bed.release_all(&mut outcome);
+    assert_eq!((numbers(&outcome), outcome.lost.len()), (vec![(port(0), 1), (port(0), 2)], 0));
+    let expected = ChainBooks { entered: before.entered + 3, sent: before.sent + 3, ..before };
+    assert_eq!((bed.books(), bed.instance(flow), bed.instance(other)), (expected, 0, 0));
+}
+
+/// An instance may name any flows: those of others do not wait, nor do those that begin.
+#[test]
+fn flows_of_other_instances_are_not_frozen() {
+    let mut bed = TestBed::new();
+    let (own, other) = (bed.flows_of(1, 1)[0], bed.flows_of(0, 1)[0]);
+    bed.drain();
+    let before = bed.books();
+    let new = 3000;
+    let hashes = [own, other, new].map(|flow| bed.tuple(flow).hash);
+    assert!(bed.steering.chains_mut().freeze_flows(0, 1, hashes.into()));
+    let mut outcome = Outcomes::default();
+    let decisions = bed.receive(&[(own, 1), (other, 2), (new, 3), (own, 4)], UPLINK, &[], &mut outcome);
+    assert_eq!((decisions[0], decisions[3]), (Decision::Perform, Decision::Perform));
+    for decision in &decisions[1..3] {
+        assert!(matches!(decision, Decision::ToFunction(to, _) if *to == port(0)), "{decisions:?}");
+    }
+    assert_eq!((outcome.taken, bed.steering.chains().held()), (2, 2));
+    // Nor does the other flow move.
+    let tuple = bed.tuple(other);
+    bed.steering.chains_mut().reassign(0, &tuple, (1, 2));
+    bed.steering.chains_mut().thaw(false);
+    bed.release_all(&mut outcome);
+    assert_eq!((numbers(&outcome), outcome.lost.len()), (vec![(port(1), 1), (port(1), 4)], 0));
+    let expected = ChainBooks { entered: before.entered + 4, sent: before.sent + 4, ..before };
+    assert_eq!((bed.books(), bed.instance(own), bed.instance(other)), (expected, 1, 0));
 }

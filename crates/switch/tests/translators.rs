@@ -725,7 +725,7 @@ fn hand_over(bed: &mut TestBed, from: u8, to: u8, held: Vec<(u8, RangePlan)>, ra
     let flows: Vec<FlowTuple> =
         tuples(&nat).into_iter().map(|(protocol, ends)| bed.steering.flow_tuple(protocol, ends)).collect();
     let chains = bed.steering.chains_mut();
-    assert!(chains.freeze_flows(NAT, flows.iter().map(|flow| flow.hash).collect()));
+    assert!(chains.freeze_flows(NAT, from, flows.iter().map(|flow| flow.hash).collect()));
     assert!(!chains.freeze_instance(NAT, from), "only one at a time");
     flows.iter().for_each(|flow| chains.reassign(NAT, flow, (from, to)));
     chains.thaw(false);

@@ -33,10 +33,21 @@ pub(crate) struct Program {
     /// Writes that the next installation executes.
     prepared: Vec<(String, Vec<u8>)>,
     refused: Vec<RefusedWrite>,
+    /// What it says of the state of flows.
+    flows: Flows,
     busy_cycles: u64,
     tsc_hz: u64,
     /// The time stamp counter at which the next alarm comes.
     alarm: Option<u64>,
+}
+
+/// What a box says of the state of its flows that has none: replies that were written to `listed` and `exported`, the latter after as
+/// many microseconds as were written to `pause`.
+#[derive(Default)]
+struct Flows {
+    listed: Vec<u8>,
+    exported: Vec<u8>,
+    pause: u64,
 }
 
 impl Program {
@@ -64,6 +75,7 @@ impl Program {
             edits: Vec::new(),
             prepared: Vec::new(),
             refused: Vec::new(),
+            flows: Flows::default(),
             busy_cycles: 0,
             tsc_hz: boot.info.tsc_hz,
             alarm: None,
@@ -217,6 +229,10 @@ impl Program {
                 self.work(microseconds);
             }
             let reply = match Request::decode(&message) {
+                Ok(request @ Request::ExportFlows { .. }) => {
+                    self.work(self.flows.pause);
+                    self.answer(&request)
+                }
                 Ok(request) => self.answer(&request),
                 Err(error) => Err(format!("{error}")),
             };
@@ -277,6 +293,19 @@ impl Program {
                 self.value = value.to_vec();
                 Ok(Vec::new())
             }
+            Request::Write { handler: "listed", value, .. } => {
+                self.flows.listed = value.to_vec();
+                Ok(Vec::new())
+            }
+            Request::Write { handler: "exported", value, .. } => {
+                self.flows.exported = value.to_vec();
+                Ok(Vec::new())
+            }
+            Request::Write { handler: "pause", value, .. } => {
+                let microseconds = core::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                self.flows.pause = microseconds.ok_or("no number of microseconds")?;
+                Ok(Vec::new())
+            }
             Request::Write { handler: "call", value, .. } => {
                 let result = mischief::system_call(value).ok_or("not a system call")?;
                 self.value = format!("{result}").into_bytes();
@@ -298,7 +327,9 @@ impl Program {
             Request::Read { handler, .. } | Request::Write { handler, .. } => {
                 Err(format!("`{handler}`: no such handler"))
             }
-            Request::ListFlows { .. } => Ok(FlowList::default().encode()),
+            Request::ListFlows { .. } if self.flows.listed.is_empty() => Ok(FlowList::default().encode()),
+            Request::ListFlows { .. } => Ok(self.flows.listed.clone()),
+            Request::ExportFlows { .. } if !self.flows.exported.is_empty() => Ok(self.flows.exported.clone()),
             Request::ExportFlows { .. }
             | Request::ImportFlows { .. }
             | Request::Shard { .. }

@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define ICMP 1
+#define ICMP6 58
+
 #define CHECK(condition)                                                            \
     do {                                                                            \
         if (!(condition)) {                                                         \
@@ -136,6 +139,82 @@ static void check_flows(void)
     CHECK(forgotten.count == 101);
 }
 
+/* Checks the flow of a message between 10.0.0.1 and `to`: its way, its protocol, and the ports at both ends. */
+static void check_message(const uint8_t *message, size_t length, unsigned protocol, uint8_t to, int way, unsigned of, unsigned one,
+                          unsigned other)
+{
+    uint8_t bytes[128];
+    struct clickbox_flow flow;
+    struct clickbox_packet packet = {.data = bytes, .length = (uint32_t)(34 + length)};
+    make(bytes, 0, 9, 1, 0, 0);
+    bytes[17] = (uint8_t)(20 + length);
+    bytes[23] = (uint8_t)protocol;
+    memcpy(bytes + 34, message, length);
+    CHECK(clickbox_flow(&packet, &flow) == way && flow.protocol == of && flow.version == 4);
+    CHECK(flow.address[0][3] == 1 && flow.address[1][3] == to && flow.port[0] == one && flow.port[1] == other);
+}
+
+/* Flows of packets without ports are those that the switch knows. */
+static void check_messages(void)
+{
+    uint8_t bytes[128], error[64] = {11}, *quoted = error + 8;
+    struct clickbox_flow flow, same;
+    struct clickbox_packet packet = {.data = bytes};
+    for (unsigned type = 0; type < 256; type++) {
+        uint8_t message[8] = {(uint8_t)type, 0, 0, 0, 1, 5, 0, 3};
+        unsigned identifier = type == 0 || type == 8 ? 0x105 : 0;
+        check_message(message, 8, ICMP, 9, 2, ICMP, identifier, identifier);
+        check_message(message, 8, 47, 9, 2, 47, 0, 0);
+        /* ICMPv6 over IPv4 is no ICMP. */
+        check_message(message, 8, ICMP6, 9, 2, ICMP6, 0, 0);
+    }
+    /* An error about a packet from 10.0.0.1 to 10.0.0.2, of which it has the first eight bytes behind the header. */
+    make(bytes, 0, 1, 2, 1000, 53);
+    memcpy(quoted, bytes + 14, 28);
+    for (unsigned type = 0; type < 256; type++) {
+        int is_error = (type >= 3 && type <= 5) || type == 11 || type == 12;
+        error[0] = (uint8_t)type;
+        if (is_error)
+            check_message(error, 36, ICMP, 2, 2, 17, 1000, 53);
+        else
+            check_message(error, 36, ICMP, 9, 2, ICMP, 0, 0);
+    }
+    error[0] = 3;
+    quoted[9] = 6;
+    check_message(error, 36, ICMP, 2, 2, 6, 1000, 53);
+    /* Of less than a header it says nothing; without ports, and as a later fragment, the packet has none. */
+    check_message(error, 27, ICMP, 9, 2, ICMP, 0, 0);
+    check_message(error, 28, ICMP, 2, 2, 6, 0, 0);
+    quoted[7] = 9;
+    check_message(error, 36, ICMP, 2, 2, 6, 0, 0);
+    quoted[7] = 0;
+    memcpy(quoted + 20, (uint8_t[]){8, 0, 0, 0, 1, 5, 0, 3}, 8);
+    quoted[9] = ICMP;
+    check_message(error, 36, ICMP, 2, 2, ICMP, 0x105, 0x105);
+    /* Fragments of messages have no identifier, because only the first one could have it. */
+    for (unsigned fragment = 0; fragment < 3; fragment++) {
+        packet.length = make(bytes, 0, 1, 2, 0x800, 0);
+        bytes[23] = ICMP;
+        bytes[39] = 7;
+        bytes[20] = fragment == 1 ? 0x20 : 0;
+        bytes[21] = fragment == 2;
+        CHECK(clickbox_flow(&packet, &flow) == 1 && flow.port[0] == (fragment == 0 ? 7 : 0) && flow.port[1] == flow.port[0]);
+    }
+    /* An echo request over IPv6, the reply, and an error about the request that a router sent back. */
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes + 12, (uint8_t[]){0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, ICMP6, 64}, 10);
+    bytes[37] = 1, bytes[53] = 2, bytes[54] = 128, bytes[59] = 7;
+    packet.length = 62;
+    CHECK(clickbox_flow(&packet, &flow) == 1 && flow.version == 6 && flow.port[0] == 7 && flow.port[1] == 7);
+    bytes[37] = 2, bytes[53] = 1, bytes[54] = 129;
+    CHECK(clickbox_flow(&packet, &same) == 2 && memcmp(&flow, &same, sizeof flow) == 0);
+    bytes[37] = 1, bytes[53] = 2, bytes[54] = 128;
+    memmove(bytes + 62, bytes + 14, 48);
+    bytes[19] = 56, bytes[37] = 9, bytes[53] = 1, bytes[54] = 3;
+    packet.length = 110;
+    CHECK(clickbox_flow(&packet, &same) == 2 && memcmp(&flow, &same, sizeof flow) == 0);
+}
+
 static uint64_t next(struct clickbox *box, uint64_t position, struct clickbox_flow *flow, void *state)
 {
     (void)box;
@@ -203,8 +282,11 @@ static void check_hand_over(void)
     }
     for (unsigned number = 0; number < 4; number++) {
         make(bytes, 0, 1, 2, 1000 + number, 53);
-        if (number == 2)
-            bytes[23] = 1; /* ICMP. */
+        if (number == 2) {
+            /* A ping with this identifier. */
+            memcpy(bytes + 34, (uint8_t[]){8, 0, 0, 0, 1002 >> 8, 1002 & 255}, 6);
+            bytes[23] = 1;
+        }
         if (number == 3)
             memcpy(bytes + 12, (uint8_t[]){0x86, 0xdd, 0x60, 0, 0, 0, 0, 74, 17, 64, 1, 2, 3}, 13);
         CHECK(clickbox_flow(&packet, &flow) > 0);
@@ -212,22 +294,22 @@ static void check_hand_over(void)
     }
     put32(request + 12, 128);
     size_t length = ask(boxes[0], ends[1], LIST_STATES, request, 28, answer);
-    CHECK(length == 20 + 3 * 44 + 4 && get32(answer) == 0 && get32(answer + 16) == 3);
+    CHECK(length == 20 + 4 * 44 + 4 && get32(answer) == 0 && get32(answer + 16) == 4);
     put32(request + 12, 2);
     CHECK(ask(boxes[0], ends[1], LIST_STATES, request, 28, answer + 2048) == 20 + 2 * 44 + 4);
     CHECK(get32(answer + 2048) == 1 && get64(answer + 2048 + 8) == 2);
     /* The flows of the first list, and one that is not there. */
     memset(request, 0, sizeof request);
-    put32(request + 12, 4);
-    memcpy(request + 16, answer + 20, 3 * 44);
-    put32(request + 16 + 3 * 44, 1);
-    length = ask(boxes[0], ends[1], EXPORT_STATES, request, 16 + 4 * 44, answer);
-    CHECK(get32(answer) == 1 && get32(answer + 4) == 4 && get32(answer + 8) == 3 && length == 12 + 3 * 104);
-    CHECK(clickbox_flow_count(tables[0], 0) == 1);
+    put32(request + 12, 5);
+    memcpy(request + 16, answer + 20, 4 * 44);
+    put32(request + 16 + 4 * 44, 1);
+    length = ask(boxes[0], ends[1], EXPORT_STATES, request, 16 + 5 * 44, answer);
+    CHECK(get32(answer) == 1 && get32(answer + 4) == 5 && get32(answer + 8) == 4 && length == 12 + 4 * 104);
+    CHECK(clickbox_flow_count(tables[0], 0) == 0);
     memcpy(request + 4, answer + 8, length - 8);
     length -= 4;
     own[1].version = 2;
-    CHECK(ask(boxes[1], ends[1], IMPORT_STATES, request, length, answer) == 4 + 3 * (8 + 34) && get32(answer) == 3);
+    CHECK(ask(boxes[1], ends[1], IMPORT_STATES, request, length, answer) == 4 + 4 * (8 + 34) && get32(answer) == 4);
     CHECK(memcmp(answer + 12, "the state has version 1, and not 2", 34) == 0 && clickbox_flow_count(tables[1], 0) == 0);
     own[1].version = 1;
     for (size_t cut = 0; cut < length; cut++) {
@@ -236,12 +318,12 @@ static void check_hand_over(void)
         ask(boxes[1], ends[1], IMPORT_STATES, request, cut, answer);
     }
     CHECK(ask(boxes[1], ends[1], IMPORT_STATES, request, length, answer) == 4 && get32(answer) == 0);
-    CHECK(clickbox_flow_count(tables[1], 0) == 3);
+    CHECK(clickbox_flow_count(tables[1], 0) == 4);
     for (uint64_t position = 0, states = 0; (position = clickbox_flow_next(tables[1], position, &found)) != 0;) {
         uint64_t state = *(uint64_t *)clickbox_flow_state(tables[1], &found, 0, NULL);
         CHECK(found.version == (state == 103 ? 6 : 4) && (state == 103 || found.port[0] == 900 + state));
         CHECK(state == 103 || (found.address[0][3] == 1 && found.address[1][3] == 2));
-        CHECK((states += state) <= 100 + 101 + 103);
+        CHECK((states += state) <= 100 + 101 + 102 + 103);
     }
     CHECK(memcmp(&found, &flow, sizeof flow) == 0);
     for (int side = 0; side < 2; side++) {
@@ -308,6 +390,7 @@ int main(void)
     check_answers();
     check_headers();
     check_flows();
+    check_messages();
     check_hand_over();
     struct clickbox *box = clickbox_offline("/dev/null", NULL);
     CHECK(!box && strstr(clickbox_error(), "no capture"));

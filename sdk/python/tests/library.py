@@ -147,6 +147,46 @@ class Library(unittest.TestCase):
         self.assertEqual(found[6][0], (6, 17, 14, 62, 70, 0, 7, 9))
         self.assertEqual([found[number] for number in (5, 7, 8)], [None] * 3)
 
+    def test_flows_without_ports_are_those_of_the_switch(self):
+        a, b, router = (10, 0, 0, 1), (10, 0, 0, 2), (10, 0, 0, 9)
+
+        def message(kind, identifier=0x105, more=b"", source=a, destination=b, fragment=0):
+            frame = ipv4(source, destination, 1, (kind << 8, 0), more, fragment=fragment)
+            return frame[:38] + struct.pack(">HH", identifier, 3) + more
+
+        def error(quoted, kind=11):
+            return message(kind, 0, quoted, router, a)
+
+        def ip6(source, destination, payload):
+            header = b"\x60\0\0\0" + struct.pack(">HBB", len(payload), 58, 64)
+            return bytes(12) + b"\x86\xdd" + header + bytes(15) + bytes([source]) + bytes(15) + bytes([destination]) + payload
+
+        udp, tcp, ping = ipv4(a, b)[14:42], ipv4(a, b, 6)[14:42], message(8)[14:]
+        request, reply = ip6(1, 2, b"\x80\0\0\0\0\7\0\1"), ip6(2, 1, b"\x81\0\0\0\0\7\0\1")
+        flow4 = lambda protocol, other, ports: clickbox.Flow(4, protocol, (bytes(a), ports[0]), (bytes(other), ports[1]))
+        ping6 = clickbox.Flow(6, 58, (bytes(15) + b"\1", 7), (bytes(15) + b"\2", 7))
+        cases = [(message(kind), flow4(1, b, (0x105,) * 2 if kind in (0, 8) else (0, 0)), True) for kind in range(256)]
+        for kind in range(256):
+            found = flow4(17, b, (1000, 53)) if kind in (3, 4, 5, 11, 12) else flow4(1, router, (0, 0))
+            cases.append((error(udp, kind), found, False))
+        cases += [
+            (ipv4(a, b, 47), flow4(47, b, (0, 0)), True),
+            (ipv4(a, b, 58, (0x8000, 0)), flow4(58, b, (0, 0)), True),
+            (error(tcp), flow4(6, b, (1000, 53)), False),
+            (error(ping), flow4(1, b, (0x105, 0x105)), False),
+            (error(udp[:20]), flow4(17, b, (0, 0)), False),
+            (error(udp[:19]), flow4(1, router, (0, 0)), False),
+            (error(ipv4(a, b, fragment=9)[14:]), flow4(17, b, (0, 0)), False),
+            (message(8, fragment=0x2000), flow4(1, b, (0, 0)), True),
+            (message(8, fragment=1), flow4(1, b, (0, 0)), True),
+            (request, ping6, True),
+            (reply, ping6, False),
+            (ip6(9, 1, b"\3" + bytes(7) + request[14:]), ping6, False),
+        ]
+        found = []
+        self.run_on([case[0] for case in cases], packet=lambda _, packet: found.append(clickbox.flow(packet)))
+        self.assertEqual(found, [case[1:] for case in cases])
+
     def test_flows_are_forgotten_when_idle_or_too_many(self):
         forgotten = []
         flows = clickbox.Flows(2, list, 10, lambda flow, state: forgotten.append((flow, state)))
@@ -161,12 +201,13 @@ class Library(unittest.TestCase):
     def test_states_of_flows_are_handed_over(self):
         ends = [(bytes([10, 0, 0, number]), 1000 + number) for number in range(200)]
         flows = [clickbox.Flow(4, 17, ends[0], end) for end in ends[1:]]
+        flows[7] = clickbox.Flow(4, 1, (ends[0][0], 9), (ends[8][0], 9))
         flows.append(clickbox.Flow(6, 6, (bytes(range(16)), 7), (bytes(range(1, 17)), 9)))
         here, there = (clickbox.Flows(1000, bytes) for _ in range(2))
         for number, flow in enumerate(flows):
             here.put(flow, bytes([number]) * 5, 0)
-        # Of a ping, clickbox knows other flows.
-        here.put(clickbox.Flow(4, 1, ends[0], ends[1]), b"ping", 0)
+        # Clickbox takes protocol 0 for all flows between the addresses.
+        here.put(clickbox.Flow(4, 0, ends[0], ends[1]), b"any", 0)
 
         def hand_over(table, version, takes=True):
             def take_over(_, flow, contents):

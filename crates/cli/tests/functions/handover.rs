@@ -10,8 +10,29 @@ use std::path::PathBuf;
 use std::process::Command;
 use test_support::{Capability, require};
 
-/// The flows of the source.
-const FLOWS: u64 = 32;
+/// What the source sends in turn.
+const TURNS: u64 = 32;
+
+/// The flows of the source. The last packets of a turn are errors about the first flows.
+const FLOWS: u64 = 30;
+
+/// The elements that make a packet of a flow, and the flow's client and port: UDP, pings between two hosts, a protocol without ports,
+/// and ICMP messages that are neither pings nor errors.
+fn flow(turn: u64) -> (String, String) {
+    let udp = |flow: u64| format!("UDPIPEncap(10.0.1.{flow}, 1000, 10.9.0.1, 53)");
+    match turn {
+        0..12 => (udp(turn), format!("10.0.1.{turn}:1000")),
+        12..22 => {
+            (format!("ICMPPingEncap(10.0.1.200, 10.9.0.1, IDENTIFIER {turn})"), format!("10.0.1.200:{turn}"))
+        }
+        22..26 => (format!("IPEncap(47, 10.0.1.{turn}, 10.9.0.1)"), format!("10.0.1.{turn}:0")),
+        26..FLOWS => (format!("IPEncap(1, 10.0.1.{turn}, 10.9.0.1)"), format!("10.0.1.{turn}:0")),
+        _ => {
+            let of = turn - FLOWS;
+            (format!("{} -> ICMPError(10.0.8.8, timeexceeded)", udp(of)), flow(of).1)
+        }
+    }
+}
 
 /// Sends packets of all flows in turn when it is told to.
 fn source() -> String {
@@ -19,9 +40,8 @@ fn source() -> String {
         s :: RatedSource(LENGTH 18, RATE 1000, LIMIT 0, ACTIVE false) -> turns :: RoundRobinSwitch;
         all :: EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0); FromDevice(0) -> Discard;\n"
         .to_string();
-    for flow in 0..FLOWS {
-        writeln!(text, "turns[{flow}] -> UDPIPEncap(10.0.1.{flow}, 1000, 10.9.0.1, 53) -> all;")
-            .expect("a text");
+    for turn in 0..TURNS {
+        writeln!(text, "turns[{turn}] -> {} -> all;", flow(turn).0).expect("a text");
     }
     text
 }
@@ -99,13 +119,13 @@ fn check(name: &str, first: Command, second: Command) {
     let (first, second) = (Tracker::join(&daemon, first, "first"), Tracker::join(&daemon, second, "second"));
     // More than are sent until the second one has left.
     send(&daemon, 1_000_000);
-    wait("packets pass", || count(&daemon, "sink/got.count") > 10 * FLOWS);
+    wait("packets pass", || count(&daemon, "sink/got.count") > 10 * TURNS);
     let moved = instances(&daemon, "nf")[1]["flows"].as_u64().expect("a number");
     assert!(moved > 4 && moved < FLOWS - 4, "{moved}");
     second.terminate();
     assert_eq!(second.flows(), BTreeMap::new(), "it has handed all of them over");
     let then = count(&daemon, "sink/got.count");
-    wait("packets pass", || count(&daemon, "sink/got.count") > then + 10 * FLOWS);
+    wait("packets pass", || count(&daemon, "sink/got.count") > then + 10 * TURNS);
     daemon.check(&["write", "source/s.active", "false"], 0, &[]);
     let all = count(&daemon, "source/sent.count");
     wait("all packets arrive", || count(&daemon, "sink/got.count") == all);
@@ -117,10 +137,11 @@ fn check(name: &str, first: Command, second: Command) {
     wait("counters are shown", || published(&daemon, "nf", 0, "flows_seen") == Some(FLOWS - moved));
     assert_eq!(published(&daemon, "nf", 1, "flows_seen"), Some(moved));
     first.terminate();
-    let flows = first.flows();
-    let sent =
-        (0..FLOWS).map(|flow| (format!("10.0.1.{flow}:1000"), all / FLOWS + u64::from(flow < all % FLOWS)));
-    assert_eq!(flows, sent.collect());
+    let mut sent: BTreeMap<String, u64> = BTreeMap::new();
+    for turn in 0..TURNS {
+        *sent.entry(flow(turn).1).or_default() += all / TURNS + u64::from(turn < all % TURNS);
+    }
+    assert_eq!(first.flows(), sent);
     daemon.until(&["events"], "no other instance is up; flows go on without their state\n");
     let to: u64 = ["nf-1.0", "nf-2.0"]
         .map(|name| {

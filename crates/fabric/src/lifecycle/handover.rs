@@ -10,7 +10,7 @@ mod shared;
 use super::state::Fabric;
 use crate::error::OperationError;
 use crate::functions::{StateCallError, StateCalls};
-use crate::limits::{FUNCTION_FREEZE_TIMEOUT, FUNCTION_HANDOVER_TIMEOUT};
+use crate::limits::{BOX_FREEZE_TIMEOUT, FUNCTION_FREEZE_TIMEOUT, FUNCTION_HANDOVER_TIMEOUT};
 use crate::network::{GivenPackets, HandoverWork, NextHandover};
 use boundary::{
     FlowExport, FlowList, FlowPosition, RefusedState, Request, StateRecord, StateTuple, encode_groups,
@@ -28,8 +28,11 @@ use std::time::{Duration, Instant};
 /// Flows that are moved at once. Their packets wait meanwhile.
 const BATCH: u32 = 128;
 
-/// The time for a box to answer. Its flows are frozen meanwhile.
+/// The time for a function to answer, and for a box while no flows are frozen.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The time for a box to take states over or back. A bound of its own, so that none is lost because another box was slow before.
+const IMPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time for a box to take and finish the packets that it was given.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,8 +59,8 @@ const MAX_LAST_BATCHES: usize = 64;
 /// The same if flows share states, because none are moved before.
 const MAX_BATCHES_OF_ALL: usize = 512;
 
-/// How often flows of a box are frozen once more in all, when packets wait in it for too long: the processor may have other work. Flows go
-/// on in between.
+/// How often a box is asked once more in all: when packets wait in it for too long, flows go on for a moment and are frozen again; when it
+/// did not list its flows in time. The processor may have other work.
 const MORE_ATTEMPTS: usize = 4;
 
 /// What is said if no instance can take flows over.
@@ -89,8 +92,6 @@ enum HandoverError {
     TooManyShared,
     /// The other instance refused a state that flows share.
     SharedRefused(String),
-    /// States that flows share are those of a range that goes back. The flows that depend on them would not follow.
-    SharedInUse,
     /// No instance can take them over.
     NoHeir,
 }
@@ -112,9 +113,6 @@ impl fmt::Display for HandoverError {
             Self::Late(time) => write!(f, "it took more than {} s", time.as_secs()),
             Self::TooManyShared => f.write_str("it has too many states of whole addresses"),
             Self::SharedRefused(reason) => write!(f, "states of whole addresses move all or none: {reason}"),
-            Self::SharedInUse => {
-                f.write_str("states of whole addresses do not go back while they are in use")
-            }
             Self::NoHeir => f.write_str(NO_HEIR),
         }
     }
@@ -238,17 +236,28 @@ impl Fabric {
 
 impl Handover<'_> {
     fn run(&mut self) -> Result<(), HandoverError> {
-        let mut position = FlowPosition::default();
+        let (mut position, mut has_shared) = (FlowPosition::default(), false);
         for _ in 0..MAX_LISTS {
             if self.begin.elapsed() > LISTS_TIMEOUT {
                 return Err(HandoverError::Late(LISTS_TIMEOUT));
             }
-            let list = self.list(position)?;
-            if list.groups.iter().any(is_shared) {
-                match self.work.range {
-                    Some(_) => return Err(HandoverError::SharedInUse),
-                    None => break,
+            let list = match self.list(position) {
+                Err(HandoverError::Call(_, CallError::TimedOut)) if self.attempts > 0 => {
+                    self.attempts -= 1;
+                    continue;
                 }
+                list => list?,
+            };
+            if list.groups.iter().any(is_shared) {
+                if self.work.range.is_none() {
+                    break;
+                }
+                // They come first, and are gone then.
+                if std::mem::replace(&mut has_shared, true) {
+                    return Err(HandoverError::TooManyShared);
+                }
+                self.move_shared_of_range()?;
+                continue;
             }
             if !list.groups.is_empty() {
                 if self.function.is_some() && self.heir_of_all()?.is_none() {
@@ -281,7 +290,7 @@ impl Handover<'_> {
             let moved = finished.and_then(|finished| self.move_rest(finished));
             if moved.is_ok() {
                 let work = self.work.clone();
-                self.fabric.network(move |network| network.end_handover(&work, (0, 0), None))??;
+                self.fabric.network(move |network| network.pass_ranges(&work, true))??;
             }
             self.thaw()?;
             return moved;
@@ -322,7 +331,8 @@ impl Handover<'_> {
     fn list(&self, position: FlowPosition) -> Result<FlowList, HandoverError> {
         let range = self.work.range.map(|range| (range.address.to_bits(), range.first, range.last));
         let request = Request::ListFlows { position, most: BATCH, range };
-        let mut list = self.call(&self.work.from, &request, FlowList::decode)?;
+        let time = self.time_to_answer()?;
+        let mut list = self.call(&self.work.from, &request, time, FlowList::decode)?;
         self.peer(&self.work.from)?.check(&self.work.from, &list)?;
         if !list.lost.is_empty() {
             return Err(HandoverError::CannotExport(list.lost));
@@ -335,21 +345,24 @@ impl Handover<'_> {
         &self,
         name: &BoxName,
         request: &Request,
+        time: Duration,
         decode: impl FnOnce(&[u8]) -> Result<T, boundary::DecodeError>,
     ) -> Result<T, HandoverError> {
         let peer = self.peer(name)?;
-        let reply = peer.call(name, request, self.time_for_call()?)?;
+        let reply = peer.call(name, request, time)?;
         decode(&reply).map_err(|error| peer.malformed(name, error))
     }
 
-    /// A function leaves when it likes, and so has less time than a box: others wait for their turn.
-    fn time_for_call(&self) -> Result<Duration, HandoverError> {
-        if self.function.is_none() {
-            return Ok(CALL_TIMEOUT);
-        }
-        let frozen_at = self.frozen_at.map(|frozen_at| (frozen_at, FUNCTION_FREEZE_TIMEOUT));
-        let mut time = CALL_TIMEOUT;
-        for (since, limit) in frozen_at.into_iter().chain([(self.begin, FUNCTION_HANDOVER_TIMEOUT)]) {
+    /// The time for the instance that has the flows to answer. Who does not export in time loses what it exports, so a box has all the
+    /// time for which its flows may be frozen. A function leaves when it likes, and so has less: others wait for their turn.
+    fn time_to_answer(&self) -> Result<Duration, HandoverError> {
+        let (freeze, all, mut time) = match (&self.function, self.frozen_at) {
+            (Some(_), _) => (FUNCTION_FREEZE_TIMEOUT, FUNCTION_HANDOVER_TIMEOUT, CALL_TIMEOUT),
+            (None, Some(_)) => (BOX_FREEZE_TIMEOUT, Duration::MAX, BOX_FREEZE_TIMEOUT),
+            (None, None) => (BOX_FREEZE_TIMEOUT, Duration::MAX, CALL_TIMEOUT),
+        };
+        let frozen_at = self.frozen_at.map(|frozen_at| (frozen_at, freeze));
+        for (since, limit) in frozen_at.into_iter().chain([(self.begin, all)]) {
             let left = limit.saturating_sub(since.elapsed());
             if left.is_zero() {
                 return Err(HandoverError::Late(limit));
@@ -357,6 +370,11 @@ impl Handover<'_> {
             time = time.min(left);
         }
         Ok(time)
+    }
+
+    /// The time for an instance to take states over or back.
+    fn time_to_import(&self) -> Result<Duration, HandoverError> {
+        if self.function.is_some() { self.time_to_answer() } else { Ok(IMPORT_TIMEOUT) }
     }
 
     fn freeze(&mut self, groups: Option<Vec<Group>>) -> Result<GivenPackets, HandoverError> {
@@ -431,7 +449,7 @@ impl Handover<'_> {
         loop {
             let age = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let request = Request::ExportFlows { age, groups: &encoded };
-            let export = self.call(name, &request, FlowExport::decode)?;
+            let export = self.call(name, &request, self.time_to_answer()?, FlowExport::decode)?;
             if export.groups.is_some() {
                 return Ok(export);
             }
@@ -523,7 +541,7 @@ impl Handover<'_> {
         let which: Vec<Group> = which.iter().filter_map(|at| groups.get(*at).cloned()).collect();
         let request = Request::ExportFlows { age: u64::MAX, groups: &encode_groups(&which) };
         // If it does not answer, it takes no flows either.
-        let _ = self.call(name, &request, FlowExport::decode);
+        let _ = self.time_to_import().and_then(|time| self.call(name, &request, time, FlowExport::decode));
     }
 
     /// Gives states to a box. Returns those that it refused, with the reasons.
@@ -534,7 +552,9 @@ impl Handover<'_> {
     ) -> Result<Vec<(usize, String)>, String> {
         let records: Vec<StateRecord> = states.iter().map(|(_, state)| state.clone()).collect();
         let request = Request::ImportFlows { states: &encode_states(&records) };
-        let refused = self.call(name, &request, RefusedState::decode).map_err(|error| error.to_string())?;
+        let refused =
+            self.time_to_import().and_then(|time| self.call(name, &request, time, RefusedState::decode));
+        let refused = refused.map_err(|error| error.to_string())?;
         let kind = if self.function.is_some() { "function" } else { "box" };
         let reason = |refused: RefusedState| {
             (refused.number as usize, format!("{kind} {name}: {}", refused.reason.escape_debug()))

@@ -13,13 +13,15 @@ use crate::error::OperationError;
 use boundary::StateTuple;
 use model::{AddressRange, BoxName, HandoverPhase, HandoverStatus, ServiceName, SwitchName};
 use protocol::fabric::ServiceDefinition;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use switch::{FlowTuple, PortId, Steering};
+use switch::{FlowTuple, HostPair, PortId, Steering};
 
-/// The time between two attempts to hand over the flows of a range.
+/// The time after which it is tried again to hand over the flows of a range. It doubles each time, because all packets of an instance
+/// may wait for a second at each attempt, up to this many times.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_DOUBLINGS: u32 = 6;
 
 /// Records that are looked at at once for flows without state.
 const RECORDS_AT_ONCE: usize = 1 << 14;
@@ -69,6 +71,12 @@ fn service_of<'a>(
 
 fn flow_tuple(steering: &Steering, tuple: &StateTuple) -> FlowTuple {
     steering.flow_tuple(tuple.protocol, tuple.ends)
+}
+
+/// The addresses of a tuple that stands for all flows between them, over IPv4.
+pub(crate) fn host_pair(tuple: &StateTuple) -> Option<HostPair> {
+    let [one, other] = tuple.ends.map(|(address, _)| address.to_ipv4_mapped());
+    Some(HostPair::new(one?.to_bits(), other?.to_bits())).filter(|_| tuple.is_of_addresses())
 }
 
 /// The hash that chooses the instance for a whole range.
@@ -194,7 +202,7 @@ impl Network {
                 if let Some(name) = heir.clone()
                     && !holders.iter().any(|holder| holder.name == name)
                 {
-                    holders.push(Holder { name, owns: false, retry_at: None });
+                    holders.push(Holder::new(name, false));
                 }
             }
             work.to = heir;
@@ -260,13 +268,13 @@ impl Network {
         let given = GivenPackets(given.collect());
         let mut all = all_steering(&work.switch, runner)?;
         let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
-        let freeze = |steering: &mut &mut Steering| match (groups, slots.get(&work.from)) {
-            (Some(groups), _) => {
+        let Some(slot) = slots.get(&work.from).copied() else { return Ok(None) };
+        let freeze = |steering: &mut &mut Steering| match groups {
+            Some(groups) => {
                 let hashes = groups.iter().flatten().map(|tuple| flow_tuple(steering, tuple).hash).collect();
-                steering.chains_mut().freeze_flows(number, hashes)
+                steering.chains_mut().freeze_flows(number, slot, hashes)
             }
-            (None, Some(slot)) => steering.chains_mut().freeze_instance(number, *slot),
-            (None, None) => false,
+            None => steering.chains_mut().freeze_instance(number, slot),
         };
         let is_frozen = all.iter_mut().all(freeze);
         if !is_frozen {
@@ -312,9 +320,13 @@ impl Network {
             if let (Some(from), Some(slot)) = (slot(&work.from), slot(to)) {
                 // A record is in one of the threads; what follows from addresses holds in all.
                 for steering in &mut all {
-                    for tuple in group.iter().filter(|tuple| !tuple.is_of_addresses()) {
-                        let flow = flow_tuple(steering, tuple);
-                        steering.chains_mut().reassign(number, &flow, (from, slot));
+                    for tuple in group {
+                        if let Some(hosts) = host_pair(tuple) {
+                            steering.chains_mut().move_hosts(number, hosts, (from, slot));
+                        } else if !tuple.is_of_addresses() {
+                            let flow = flow_tuple(steering, tuple);
+                            steering.chains_mut().reassign(number, &flow, (from, slot));
+                        }
                     }
                 }
                 *counts.entry(to.clone()).or_default() += 1;
@@ -328,6 +340,25 @@ impl Network {
             status.handed_over += moved.len() as u64;
         }
         Ok(())
+    }
+
+    /// Assigns the flows between these addresses, whose state another instance has. `at`: where to go on. Returns whether there are
+    /// more.
+    pub(crate) fn reassign_hosts(
+        &mut self,
+        work: &HandoverWork,
+        hosts: &BTreeSet<HostPair>,
+        at: usize,
+    ) -> Result<Option<usize>, OperationError> {
+        let (record, runner) = self.record_and_runner(&work.switch)?;
+        let mut all = all_steering(&work.switch, runner)?;
+        let Some((_, number, slots)) = service_of(record, work) else { return Ok(None) };
+        let to = work.to.as_ref().and_then(|to| slots.get(to));
+        let (Some(from), Some(to)) = (slots.get(&work.from), to) else { return Ok(None) };
+        let end = at + RECORDS_AT_ONCE;
+        let chains = all.iter_mut().map(|steering| steering.chains_mut());
+        let more = chains.map(|chains| chains.reassign_hosts(number, hosts, (*from, *to), at..end));
+        Ok(more.fold(false, |any, has_more| any | has_more).then_some(end))
     }
 
     /// Assigns the flows without state. `at`: where to go on. Returns whether there are more.
@@ -371,8 +402,6 @@ impl Network {
         problem: Option<String>,
     ) -> Result<Option<HandoverStatus>, OperationError> {
         let (record, _) = self.record_and_runner(&work.switch)?;
-        let ranges = service_of(record, work)
-            .map_or_else(Vec::new, |(service, ..)| record.services.handover.ranges_of(service, &work.from));
         let is_draining = service_of(record, work).is_some_and(|(service, ..)| {
             let mut instances = service.instances.iter();
             instances.any(|instance| instance.name == work.from && instance.draining)
@@ -388,17 +417,31 @@ impl Network {
             // It is wanted again, and gets its flows back.
             handover.drained.remove(&work.from);
         }
+        self.pass_ranges(work, is_done)?;
+        Ok(status)
+    }
+
+    /// Gives the ranges of an instance whose flows others have to these, or, if not all of them have gone, notes when a range that goes
+    /// back is tried again.
+    pub(crate) fn pass_ranges(&mut self, work: &HandoverWork, is_done: bool) -> Result<(), OperationError> {
+        let (record, _) = self.record_and_runner(&work.switch)?;
+        let ranges = service_of(record, work)
+            .map_or_else(Vec::new, |(service, ..)| record.services.handover.ranges_of(service, &work.from));
+        let handover = &mut record.services.handover;
+        let mut whole = Vec::new();
         if is_done {
             match (&work.range, &work.to) {
                 (Some(range), _) => {
                     handover.release(&(work.service.clone(), *range), &work.from);
+                    whole.push(*range);
                 }
                 (None, Some(to)) => {
+                    whole.extend(ranges.iter().copied());
                     for range in ranges {
                         let key = (work.service.clone(), range);
                         let holders = handover.holders.entry(key).or_default();
                         holders.retain(|holder| holder.name != work.from && holder.name != *to);
-                        holders.push(Holder { name: to.clone(), owns: true, retry_at: None });
+                        holders.push(Holder::new(to.clone(), true));
                     }
                 }
                 (None, None) => {}
@@ -406,7 +449,10 @@ impl Network {
         } else if let Some(range) = work.range {
             let holders = handover.holders.get_mut(&(work.service.clone(), range));
             let holder = holders.and_then(|all| all.iter_mut().find(|holder| holder.name == work.from));
-            holder.into_iter().for_each(|holder| holder.retry_at = Some(Instant::now() + RETRY_INTERVAL));
+            if let Some(holder) = holder {
+                holder.retry_at = Some(Instant::now() + RETRY_INTERVAL * 2u32.pow(holder.failures));
+                holder.failures = MAX_DOUBLINGS.min(holder.failures + 1);
+            }
         }
         let is_whole = handover
             .holders
@@ -415,13 +461,18 @@ impl Network {
             .all(|(_, holders)| holders.iter().all(|holder| holder.owns));
         self.plan_again(&work.switch)?;
         let (record, runner) = self.record_and_runner(&work.switch)?;
-        if is_whole && let Some((_, number, _)) = service_of(record, work) {
-            let all = all_steering(&work.switch, runner)?;
-            all.into_iter().for_each(|steering| steering.chains_mut().forget_moved(number));
+        if let Some((_, number, _)) = service_of(record, work) {
+            for steering in all_steering(&work.switch, runner)? {
+                let chains = steering.chains_mut();
+                whole.iter().for_each(|range| chains.forget_moved_hosts(number, range.address.to_bits()));
+                if is_whole {
+                    chains.forget_moved(number);
+                }
+            }
         }
         // Instances that wait for their ranges may have them now.
         self.wake_handovers();
-        Ok(status)
+        Ok(())
     }
 }
 

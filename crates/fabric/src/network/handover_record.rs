@@ -25,8 +25,15 @@ pub(super) struct Holder {
     pub(super) name: BoxName,
     /// Whether it has all of them.
     pub(super) owns: bool,
-    /// When to try again to hand them over.
+    /// When to try again to hand them over, and how often it failed.
     pub(super) retry_at: Option<Instant>,
+    pub(super) failures: u32,
+}
+
+impl Holder {
+    pub(super) fn new(name: BoxName, owns: bool) -> Self {
+        Self { name, owns, retry_at: None, failures: 0 }
+    }
 }
 
 /// A range as the switch knows it.

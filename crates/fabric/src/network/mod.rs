@@ -35,7 +35,7 @@ pub(crate) use controllers::AgentFault;
 pub(crate) use device::{adopt, placeholder};
 pub(crate) use ended_flows::{EndedFlows, EndedNote, MAX_ENDED_FLOWS};
 pub(crate) use functions::{FunctionFault, ServiceKey};
-pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover};
+pub(crate) use handover::{GivenPackets, HandoverWork, NextHandover, host_pair};
 pub(crate) use pairs::Port;
 pub(crate) use records::{AttachRequest, Disconnected, Silent};
 pub(crate) use thread::{Begun, SwitchThread};

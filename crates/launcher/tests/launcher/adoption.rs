@@ -73,6 +73,29 @@ fn the_next_launcher_adopts_the_fabrics() {
     assert!(new.is_new && new.state.pid != pids[0]);
 }
 
+/// A launcher is killed, and its fabric too, before another one is there. What is left of its control groups goes with the next fabric.
+#[test]
+fn groups_of_fabrics_that_no_launcher_adopted_are_removed() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut launcher = TestLauncher::start_to_stay();
+    let fabric = launcher.connect().connect_fabric(0).expect("a fabric");
+    let groups = &fabric.state.cgroups;
+    if groups.is_empty() {
+        return skip(Capability::Root, "no control groups can be made");
+    }
+    // Groups of its boxes.
+    groups.iter().for_each(|group| fs::create_dir(group.join("boxes")).expect("a group"));
+    launcher.kill();
+    kill(fabric.state.pid, Signal::KILL);
+    wait_for(|| !exists(fabric.state.pid));
+    launcher.start_another(&[]);
+    let next = launcher.connect().connect_fabric(0).expect("a fabric");
+    assert!(next.is_new && !groups.iter().any(|group| group.exists()));
+    assert!(next.state.cgroups.iter().all(|group| group.exists()));
+}
+
 #[test]
 fn adopted_fabrics_end_with_their_launcher() {
     let mut launcher = TestLauncher::start_with_stubborn_fabrics();

@@ -17,9 +17,9 @@ mod steering;
 mod timeouts;
 
 pub use chains::{
-    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan,
-    InstanceStatus, MAX_HOPS, MAX_SLOTS, MappingPlan, OverruledAnswers, RangePlan, RefusedTuples,
-    RemovedInstances, ServicePlan, TranslationPlan,
+    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, HostPair,
+    InstancePlan, InstanceStatus, MAX_HOPS, MAX_SLOTS, MappingPlan, OverruledAnswers, RangePlan,
+    RefusedTuples, RemovedInstances, ServicePlan, TranslationPlan,
 };
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};

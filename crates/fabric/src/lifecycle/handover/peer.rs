@@ -40,8 +40,12 @@ impl Peer for Instance {
         HandoverError::Call(name.clone(), CallError::Reply(error))
     }
 
-    fn check(&self, _: &BoxName, _: &FlowList) -> Result<(), HandoverError> {
-        Ok(())
+    /// A box knows a flow by several tuples if it translates addresses.
+    fn check(&self, name: &BoxName, list: &FlowList) -> Result<(), HandoverError> {
+        if list.groups.len() <= BATCH as usize {
+            return Ok(());
+        }
+        Err(self.malformed(name, DecodeError::Count(list.groups.len())))
     }
 }
 

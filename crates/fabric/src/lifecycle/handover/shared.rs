@@ -1,11 +1,13 @@
 //! Hands over the states that flows share: mappings of whole addresses, on which any number of flows depend.
 //!
-//! The switch does not know which flows these are. So they all go to one instance, while all flows of the drained one are frozen: all
-//! states, or none.
+//! They all go to one instance, while all flows of the one that has them are frozen: all states, or none. If that one is drained, all of
+//! its flows follow. If only a range goes back, those follow whose addresses have such a state.
 
 use super::{BATCH, Group, Handover, HandoverError, is_shared};
+use crate::network::host_pair;
 use boundary::{FlowPosition, StateRecord};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The most groups of shared states. Stops a box from filling the memory of its host.
@@ -24,8 +26,18 @@ struct Part {
 }
 
 impl Handover<'_> {
-    /// Moves all states that flows share, and decides that all flows follow them. Returns whether there were any. `finished`: since
-    /// when the instance has all packets of its flows.
+    /// Moves the states that flows share and that are of a range which goes back, while all packets of the instance wait. If that fails,
+    /// it is tried later.
+    pub(super) fn move_shared_of_range(&mut self) -> Result<(), HandoverError> {
+        let given = self.freeze(None)?;
+        let finished = self.wait_until_taken(&given);
+        let moved = finished.and_then(|finished| self.move_shared(finished));
+        self.thaw()?;
+        moved.map(drop)
+    }
+
+    /// Moves all states that flows share, or those of a range, and decides that the flows follow them. Returns whether there were any.
+    /// `finished`: since when the instance has all packets of its flows.
     pub(super) fn move_shared(&mut self, finished: Instant) -> Result<bool, HandoverError> {
         let mut parts = Vec::new();
         let taken = self.take_shared(finished, &mut parts);
@@ -107,6 +119,17 @@ impl Handover<'_> {
             parts.iter().flat_map(|part| &part.groups).map(|group| (group.clone(), heir.clone())).collect();
         self.moved += moved.len() as u64;
         let work = self.work.clone();
-        Ok(self.fabric.network(move |network| network.reassign(&work, &moved))??)
+        let hosts = moved.iter().flat_map(|(group, _)| group).filter_map(host_pair).collect();
+        self.fabric.network(move |network| network.reassign(&work, &moved))??;
+        if self.work.range.is_none() {
+            // All flows follow.
+            return Ok(());
+        }
+        let (hosts, mut at) = (Arc::new(hosts), Some(0));
+        while let Some(next) = at {
+            let (work, hosts) = (self.work.clone(), Arc::clone(&hosts));
+            at = self.fabric.network(move |network| network.reassign_hosts(&work, &hosts, next))??;
+        }
+        Ok(())
     }
 }

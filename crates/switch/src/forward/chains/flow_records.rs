@@ -6,7 +6,7 @@
 use super::plan::MAX_HOPS;
 use crate::forward::PortKey;
 use crate::huge_pages;
-use flow_table::HandleIndex;
+use flow_table::{FlowTuple, HandleIndex};
 
 /// Words of a record, as many as those of a cache line. A large table begins 16 bytes behind the start of one, so the words that
 /// each packet needs come first: hash, version and use, the two that follow here, and the instances of the first sixteen hops.
@@ -146,6 +146,8 @@ pub(super) struct FlowRecords {
     /// Of each record: the hash, the version and the second of the last use, the slots, what concerns translators, and the chain
     /// that the flow takes instead.
     records: Vec<[u64; WORDS]>,
+    /// The addresses of each flow in the forward direction, at chains with translators: see [`hosts`](Self::hosts).
+    hosts: Vec<[u32; 2]>,
     /// Places of records that no flow has.
     free: Vec<u32>,
     /// The most records.
@@ -211,7 +213,8 @@ impl FlowRecords {
         let start: *const [u64; WORDS] = records.as_ptr();
         huge_pages::prefer(&(start..start.wrapping_add(capacity)));
         huge_pages::prefer(&index.memory());
-        Self { index, records, free: Vec::with_capacity(capacity), capacity, sweep: 0, displaced: 0 }
+        let (hosts, free) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        Self { index, records, hosts, free, capacity, sweep: 0, displaced: 0 }
     }
 
     /// The number of records that there is room for.
@@ -388,6 +391,30 @@ impl FlowRecords {
     fn has(&self, at: u32, hash: u64, version: u32) -> bool {
         let words = self.records.get(at as usize);
         words.is_some_and(|words| words[0] == hash && (words[1] >> 32) as u32 == version)
+    }
+
+    /// Source and destination of the flow at a place, in the forward direction of its chain. They are known of flows over IPv4 that
+    /// began when there were translators.
+    pub(super) fn hosts(&self, at: u32) -> Option<[u32; 2]> {
+        let hosts = self.hosts.get(at as usize).filter(|hosts| **hosts != [0; 2]);
+        hosts.filter(|_| self.flow(at).0 != 0).copied()
+    }
+
+    /// Forgets the addresses of all flows: those of new ones are not noted any more.
+    pub(super) fn forget_hosts(&mut self) {
+        self.hosts.clear();
+    }
+
+    /// Notes source and destination of the flow that has just got a record.
+    #[cold]
+    pub(super) fn set_hosts(&mut self, at: u32, tuple: &FlowTuple, reverse: bool) {
+        let [source, destination] = tuple.ends.unwrap_or_default().map(|end| end.address);
+        let hosts = if reverse { [destination, source] } else { [source, destination] };
+        let at = at as usize;
+        if self.hosts.len() <= at {
+            self.hosts.resize(self.records.len(), [0; 2]);
+        }
+        self.hosts.get_mut(at).into_iter().for_each(|place| *place = hosts);
     }
 
     /// Which translator made the record at a place.
@@ -603,6 +630,29 @@ mod tests {
         assert_eq!((at, old, records.peek(hashes[1], 3), records.len()), (1, None, None, 20_000));
         let (_, old) = records.insert(record(78), 6);
         assert_eq!((old.is_some(), records.len(), records.displaced), (true, 20_000, 1));
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_flow_that_has_the_record() {
+        let tuple = |addresses: [u32; 2]| {
+            let ends = addresses.map(|address| flow_table::FlowEnd { address, port: 7 });
+            FlowTuple { ends: Some(ends), ..FlowTuple::default() }
+        };
+        let mut records = FlowRecords::new(MIN_RECORDS);
+        let (before, _) = records.insert(record(1), 5);
+        let (at, _) = records.insert(record(2), 5);
+        records.set_hosts(at, &tuple([1, 2]), true);
+        assert_eq!((records.hosts(before), records.hosts(at)), (None, Some([2, 1])));
+        records.forget(9, 5 + MAX_IDLE + 1, |_| false, |_| ());
+        assert_eq!(records.hosts(at), None);
+        // Over IPv6, there are none.
+        let both = [3, 4].map(|hash| records.insert(record(hash), 300).0);
+        both.into_iter().for_each(|at| records.set_hosts(at, &FlowTuple::default(), false));
+        assert_eq!(both.map(|at| records.hosts(at)), [None; 2]);
+        records.set_hosts(at, &tuple([1, 2]), false);
+        assert_eq!(records.hosts(at), Some([1, 2]));
+        records.forget_hosts();
+        assert_eq!(records.hosts(at), None);
     }
 
     #[test]

@@ -3,14 +3,13 @@
 use super::identity::Identity;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The flows that are frozen: some of one service.
+/// The flows that are frozen: some of one instance of a service, or all.
 #[derive(Debug, Default)]
 pub(super) struct Freeze {
     pub(super) service: u16,
-    /// Set if all flows of this instance are frozen.
-    pub(super) slot: Option<u8>,
-    /// The hashes of frozen flows.
-    pub(super) flows: BTreeSet<u64>,
+    pub(super) slot: u8,
+    /// The hashes of frozen flows; `None` for all of the instance.
+    pub(super) flows: Option<BTreeSet<u64>>,
     /// Whether frames go on as soon as there is room.
     pub(super) is_thawing: bool,
     /// Whether they go on even if there is no room.
@@ -36,9 +35,11 @@ impl Freeze {
         if self.service != service {
             return false;
         }
-        match self.is_thawing {
-            true => self.waiting.contains_key(&hash),
-            false => self.slot == Some(slot) || self.flows.contains(&hash),
-        }
+        // An instance may have named the flows of others.
+        let is_frozen = !self.is_thawing
+            && self.slot == slot
+            && self.flows.as_ref().is_none_or(|flows| flows.contains(&hash));
+        // A flow of which frames wait may have another instance by now.
+        is_frozen || self.waiting.contains_key(&hash)
     }
 }

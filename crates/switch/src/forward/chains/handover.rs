@@ -8,7 +8,7 @@ use super::freeze::{Freeze, HeldFrame};
 use super::identity::Identity;
 use super::instances::Service;
 use super::table::{Chains, Step};
-use super::translator::EndPlace;
+use super::translator::{EndPlace, HostPair, Moved};
 use super::version::Version;
 use crate::forward::PortKey;
 use crate::forward::contract::{Outcome, Target};
@@ -27,14 +27,14 @@ impl Chains {
         self.freeze.is_some()
     }
 
-    /// Freezes the flows of a service with these hashes. Returns false if others are frozen.
-    pub fn freeze_flows(&mut self, service: u16, flows: BTreeSet<u64>) -> bool {
-        self.begin_freeze(Freeze { service, flows, ..Freeze::default() })
+    /// Freezes the flows with these hashes that are assigned to an instance. Returns false if others are frozen.
+    pub fn freeze_flows(&mut self, service: u16, slot: u8, flows: BTreeSet<u64>) -> bool {
+        self.begin_freeze(Freeze { service, slot, flows: Some(flows), ..Freeze::default() })
     }
 
     /// Freezes all flows of an instance. Returns false if others are frozen.
     pub fn freeze_instance(&mut self, service: u16, slot: u8) -> bool {
-        self.begin_freeze(Freeze { service, slot: Some(slot), ..Freeze::default() })
+        self.begin_freeze(Freeze { service, slot, ..Freeze::default() })
     }
 
     fn begin_freeze(&mut self, freeze: Freeze) -> bool {
@@ -192,12 +192,13 @@ impl Chains {
 
     /// Assigns a flow of an instance to another one, which has its state.
     pub fn reassign(&mut self, service: u16, tuple: &FlowTuple, (from, to): (u8, u8)) {
-        let hash = tuple.hash;
+        let (hash, most) = (tuple.hash, self.records.capacity());
         if let Some(translator) = self.translator_mut(service)
-            // A box may name the flows of others.
+            // A box may name the flows of others, or ever new ones.
+            && translator.moved.flows.len() < most
             && translator.place_of_flow(tuple).is_some_and(|(place, _)| place == EndPlace::Range(from))
         {
-            translator.moved.insert(hash, to);
+            translator.moved.flows.insert(hash, to);
         }
         for version in self.versions.with_service(service) {
             let found = self.records.peek(Version::record_hash(hash, version), version);
@@ -205,6 +206,35 @@ impl Chains {
                 self.move_record(at, service, (from, to));
             }
         }
+    }
+
+    /// Notes that an instance has the state of all flows between two addresses. Assign their records as well.
+    pub fn move_hosts(&mut self, service: u16, hosts: HostPair, slots: (u8, u8)) {
+        let most = self.records.capacity();
+        if let Some(translator) = self.translator_mut(service) {
+            translator.move_hosts(hosts, slots, most);
+        }
+    }
+
+    /// Assigns all flows between these addresses from one instance of a translator to another one, among these records. Returns
+    /// whether there are more records.
+    pub fn reassign_hosts(
+        &mut self,
+        service: u16,
+        hosts: &BTreeSet<HostPair>,
+        slots: (u8, u8),
+        records: std::ops::Range<usize>,
+    ) -> bool {
+        for at in records.clone() {
+            let at = at as u32;
+            let is_of = |[inside, outside]: [u32; 2]| {
+                hosts.contains(&HostPair::of(inside)) || hosts.contains(&HostPair::new(inside, outside))
+            };
+            if self.records.hosts(at).is_some_and(is_of) {
+                self.move_record(at, service, slots);
+            }
+        }
+        records.end < self.records.places()
     }
 
     /// Assigns all flows of an instance to others, among these records. `to`: the instance, unless each flow is assigned on its
@@ -227,10 +257,17 @@ impl Chains {
         records.end < self.records.places()
     }
 
+    /// Notes that an instance has all flows of an address, which is of its range.
+    pub fn forget_moved_hosts(&mut self, service: u16, address: u32) {
+        if let Some(translator) = self.translator_mut(service) {
+            translator.moved.forget_hosts(address);
+        }
+    }
+
     /// Notes that the instances of a translator have their ranges, and no single flows of others.
     pub fn forget_moved(&mut self, service: u16) {
         if let Some(translator) = self.translator_mut(service) {
-            translator.moved.clear();
+            translator.moved = Moved::default();
         }
     }
 

@@ -272,6 +272,7 @@ impl Chains {
             release(&mut self.services, &self.versions, &record);
             return Err(Refusal::NoRoom);
         };
+        self.records.set_hosts(at, tuple, role.reverse == Some(true));
         displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
         self.forget(SWEEP, seconds);
         Ok(at)

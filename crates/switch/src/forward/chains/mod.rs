@@ -28,3 +28,4 @@ pub use plan::{
 };
 pub use table::{ChainCounters, Chains, InstanceStatus};
 pub(crate) use table::{Role, Step};
+pub use translator::HostPair;

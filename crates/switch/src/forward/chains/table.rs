@@ -220,6 +220,9 @@ impl Chains {
     fn index(&mut self) {
         self.roles.clear();
         self.has_translators = self.services.iter().any(|(_, service)| service.translator.is_some());
+        if !self.has_translators {
+            self.records.forget_hosts();
+        }
         for (number, service) in self.services.iter() {
             let translates = service.translator.is_some();
             for (slot, instance) in service.instances() {
@@ -595,6 +598,9 @@ impl Chains {
         let translator = self.first_translator(version, reverse);
         let record = self.assignment(tuple, version, translator, seconds)?;
         let (record, displaced) = self.records.insert(record, seconds);
+        if self.has_translators {
+            self.records.set_hosts(record, tuple, reverse);
+        }
         displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
         self.forget(SWEEP, seconds);
         Some(record)

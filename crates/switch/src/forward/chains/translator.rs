@@ -55,13 +55,58 @@ pub(super) struct Translator {
     slices: BTreeMap<u32, Vec<Slice>>,
     outside: MappedEnds,
     inside: MappedEnds,
-    /// The instances of flows, by their hashes, that were handed over while the rest of their range was not.
-    pub(super) moved: HashMap<u64, u8>,
+    /// What was handed over while the rest of its range was not.
+    pub(super) moved: Moved,
+}
+
+/// The instances of flows that were handed over while the rest of their range was not.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// Those of single flows, by their hashes.
+    pub(super) flows: HashMap<u64, u8>,
+    /// Those of all flows with an address of the range.
+    hosts: HashMap<HostPair, u8>,
+}
+
+impl Moved {
+    fn of(&self, tuple: &FlowTuple, end: FlowEnd) -> Option<u8> {
+        if let Some(slot) = self.flows.get(&tuple.hash) {
+            return Some(*slot);
+        }
+        if self.hosts.is_empty() {
+            return None;
+        }
+        let ends = tuple.ends.unwrap_or_default().map(|end| end.address);
+        let both = HostPair::new(ends[0], ends[1]);
+        self.hosts.get(&HostPair::of(end.address)).or_else(|| self.hosts.get(&both)).copied()
+    }
+
+    pub(super) fn forget_hosts(&mut self, address: u32) {
+        self.hosts.retain(|hosts, _| !hosts.0.contains(&address));
+    }
+}
+
+/// All flows between two addresses. Address 0 stands for any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPair([u32; 2]);
+
+impl HostPair {
+    /// All flows between two addresses.
+    #[must_use]
+    pub fn new(one: u32, other: u32) -> Self {
+        Self(if one <= other { [one, other] } else { [other, one] })
+    }
+
+    /// All flows with an address.
+    #[must_use]
+    pub fn of(address: u32) -> Self {
+        Self::new(0, address)
+    }
 }
 
 impl Translator {
     /// `None` if the service is no translator.
-    pub(super) fn new(plan: &ServicePlan, moved: HashMap<u64, u8>) -> Option<Self> {
+    pub(super) fn new(plan: &ServicePlan, moved: Moved) -> Option<Self> {
         let TranslationPlan { mappings, held } = plan.translation.as_ref()?;
         let mut slices: BTreeMap<u32, Vec<Slice>> = BTreeMap::new();
         let own = plan.instances.iter().filter_map(|instance| Some((instance.slot, instance.range?)));
@@ -106,9 +151,23 @@ impl Translator {
     /// Where one end of a flow lies.
     pub(super) fn place_in_flow(&self, tuple: &FlowTuple, end: FlowEnd) -> Option<EndPlace> {
         let place = self.place(tuple.protocol, end);
-        match self.moved.get(&tuple.hash) {
-            Some(slot) if matches!(place, Some(EndPlace::Range(_))) => Some(EndPlace::Range(*slot)),
+        match place {
+            Some(EndPlace::Range(slot)) => Some(EndPlace::Range(self.moved.of(tuple, end).unwrap_or(slot))),
             _ => place,
+        }
+    }
+
+    /// Notes that an instance has all flows between two addresses, one of which is of the range of another one. At most `most` are noted.
+    pub(super) fn move_hosts(&mut self, hosts: HostPair, (from, to): (u8, u8), most: usize) {
+        let is_own = |address: &u32| {
+            // All ports of the address.
+            let end = FlowEnd { address: *address, port: 0 };
+            let moved = self.moved.hosts.get(&hosts).copied();
+            moved.or_else(|| self.owner(0, end)) == Some(from)
+        };
+        // A box may name addresses of others, or ever new ones.
+        if hosts.0.iter().any(is_own) && self.moved.hosts.len() < most {
+            self.moved.hosts.insert(hosts, to);
         }
     }
 
@@ -170,9 +229,9 @@ mod tests {
             }),
         };
         assert!(
-            Translator::new(&ServicePlan { translation: None, ..plan.clone() }, HashMap::new()).is_none()
+            Translator::new(&ServicePlan { translation: None, ..plan.clone() }, Moved::default()).is_none()
         );
-        Translator::new(&plan, HashMap::new()).unwrap()
+        Translator::new(&plan, Moved::default()).unwrap()
     }
 
     #[test]
@@ -197,6 +256,35 @@ mod tests {
         ] {
             assert_eq!(translator.place(protocol, at), place, "{protocol} {at:?}");
         }
+    }
+
+    /// Flows with a host, or between two, may have another instance than the rest of their range.
+    #[test]
+    fn hosts_move_by_themselves() {
+        let mut translator = translator();
+        let place = |translator: &Translator, one: FlowEnd, other: FlowEnd| {
+            let tuple = |ends| FlowTuple { hash: 1, protocol: 17, ends: Some(ends) };
+            let [there, back] =
+                [[one, other], [other, one]].map(|ends| translator.place_of_flow(&tuple(ends)));
+            assert_eq!(there, back);
+            there.map(|(place, _)| place)
+        };
+        let flows = [(end(8, 1), end(1, 5)), (end(8, 1), end(2, 5)), (end(9, 1500), end(1, 5))];
+        let places = |translator: &Translator| flows.map(|(one, other)| place(translator, one, other));
+        let range = |slot| Some(EndPlace::Range(slot));
+        assert_eq!(places(&translator), [range(1), range(1), range(0)]);
+        translator.move_hosts(HostPair::new(1, 8), (1, 4), 9);
+        assert_eq!(places(&translator), [range(4), range(1), range(0)]);
+        // Not those of another instance, nor those of an address that several have, nor more than may be.
+        translator.move_hosts(HostPair::new(2, 8), (0, 4), 9);
+        translator.move_hosts(HostPair::new(1, 9), (0, 4), 9);
+        translator.move_hosts(HostPair::new(2, 8), (1, 4), 1);
+        assert_eq!(places(&translator), [range(4), range(1), range(0)]);
+        translator.move_hosts(HostPair::of(8), (1, 0), 9);
+        translator.move_hosts(HostPair::of(8), (0, 5), 9);
+        assert_eq!(places(&translator), [range(5), range(5), range(0)]);
+        translator.moved.forget_hosts(8);
+        assert_eq!(places(&translator), [range(1), range(1), range(0)]);
     }
 
     #[test]
