@@ -31,8 +31,8 @@ impl From<FlowEnd> for (Ipv6Addr, u16) {
 /// The flow that a packet belongs to, and the packet's direction in it.
 ///
 /// An ICMP error belongs to the flow of the packet that it quotes, in the reverse direction of that packet. ICMP echo messages of
-/// one identifier are a flow. All other ICMP messages between two addresses are the flow with identifier 0. Protocol and ends
-/// determine the hash, so that who knows them finds the flow ([`between`](Self::between)).
+/// one identifier are a flow. All other ICMP messages between two addresses are the flow with identifier 0. The hash follows
+/// from protocol and ends: [`between`](Self::between) finds the flow by these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTuple {
     /// A hash that is the same for both directions.
@@ -321,7 +321,7 @@ mod tests {
         assert_ne!(request.hash, echo(1, 2, 8, 6).hash);
     }
 
-    /// Who knows protocol and ends finds the flow of any message.
+    /// Protocol and ends are enough to find the flow of any message.
     #[test]
     fn other_messages_between_two_addresses_are_one_flow() {
         let none = FlowTuple::between(1, [end(1, 0), end(2, 0)], SEED);

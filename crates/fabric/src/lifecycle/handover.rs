@@ -353,8 +353,8 @@ impl Handover<'_> {
         decode(&reply).map_err(|error| peer.malformed(name, error))
     }
 
-    /// The time for the instance that has the flows to answer. Who does not export in time loses what it exports, so a box has all the
-    /// time for which its flows may be frozen. A function leaves when it likes, and so has less: others wait for their turn.
+    /// The time for the instance that has the flows to answer. What it does not export in time is lost, so a box has all the time for
+    /// which its flows may be frozen. A function leaves when it likes, and so has less: others wait for their turn.
     fn time_to_answer(&self) -> Result<Duration, HandoverError> {
         let (freeze, all, mut time) = match (&self.function, self.frozen_at) {
             (Some(_), _) => (FUNCTION_FREEZE_TIMEOUT, FUNCTION_HANDOVER_TIMEOUT, CALL_TIMEOUT),
@@ -471,7 +471,7 @@ impl Handover<'_> {
             .collect();
         let mut by_heir: BTreeMap<Option<BoxName>, Vec<(usize, StateRecord)>> = BTreeMap::new();
         for state in states {
-            // Who answers with flows that it was not asked for loses them.
+            // An instance that answers with flows it was not asked for loses them.
             let Some(group) = members.get(&state.tuples[0]) else {
                 self.lost += 1;
                 self.reason.get_or_insert_with(|| OTHER_FLOWS.into());
