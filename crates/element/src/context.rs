@@ -328,11 +328,11 @@ impl Context<'_> {
         into.len() - before
     }
 
-    /// Pulls at most `most` packets one by one until a pull returns none, as when a packet is dropped upstream. If the
-    /// input is fed directly by queues, it pulls all at once. Returns the number pulled.
+    /// Pulls at most `most` packets one by one until a pull returns none, as when a packet is dropped upstream. If no packet can
+    /// end between the input and the queues that feed it, it pulls all at once. Returns the number pulled.
     pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
-        if most < 2 || self.runtime.is_fed_by_storage(self.element.index, port) {
+        if most < 2 || self.runtime.passes_pulls_whole(self.element.index, port) {
             self.runtime.pull(self.element.index, port, most, into);
         } else {
             while into.len() - before < most && self.pull(port, 1, into) > 0 {}
