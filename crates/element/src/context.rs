@@ -452,6 +452,21 @@ impl Context<'_> {
         self.begin(Fate::Copied, packet.duplicate())
     }
 
+    /// Packets with the same bytes as those of a batch, in the same order. Copies for which the pool has no room are counted as
+    /// lost.
+    pub fn duplicate_all(&mut self, batch: &Batch) -> Batch {
+        let mut copies = self.batch();
+        batch.duplicate_to(&mut copies);
+        self.count_begun(Fate::Copied, batch.len(), copies.len());
+        copies
+    }
+
+    /// Whether each output fills batches of its own, so that nothing shows in which order a call emits to different outputs.
+    #[inline]
+    pub fn fills_batches_apart(&self) -> bool {
+        self.element.scatters()
+    }
+
     /// The packet pool.
     pub fn pool(&self) -> &Pool {
         &self.resources.pool
