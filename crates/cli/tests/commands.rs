@@ -481,6 +481,26 @@ fn the_benchmark_prints_its_fields() {
         results[0]
     );
 
+    // Classes are measured in all their forms, and not repeated.
+    let results = bench(&[&["--classes", "Strip,Tee"], &peer[..]].concat());
+    let shape =
+        results.iter().map(|row| (row["config"].as_str(), row["repeated"].as_u64(), row["peer"].is_object()));
+    let expected = ["Tee", "Tee (4 ways)", "Strip"].map(|name| (Some(name), Some(1), true));
+    assert_eq!(shape.collect::<Vec<_>>(), expected);
+    let strip = ["bench", "engine", "--classes", "Strip", "--runs", "1", "--packets", "3000", "--peer"];
+    check(
+        &[&strip[..], &[lossless.to_str().expect("a plain path")]].concat(),
+        "",
+        0,
+        &["the peer's whole time"],
+    );
+    check(
+        &["bench", "engine", "--classes", "Nothing"],
+        "",
+        1,
+        &["no configuration measures a class `Nothing`"],
+    );
+
     // Every example runs with every kind of traffic.
     for traffic in ["mixed", "constant", "testdata/mix.pcap"] {
         let results = bench(&["--all", "--traffic", traffic]);

@@ -328,11 +328,11 @@ impl Context<'_> {
         into.len() - before
     }
 
-    /// Pulls at most `most` packets one by one until a pull returns none, as when a packet is dropped upstream. If the
-    /// input is fed directly by queues, it pulls all at once. Returns the number pulled.
+    /// Pulls at most `most` packets one by one until a pull returns none, as when a packet is dropped upstream. If no packet can
+    /// end between the input and the queues that feed it, it pulls all at once. Returns the number pulled.
     pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
-        if most < 2 || self.runtime.is_fed_by_storage(self.element.index, port) {
+        if most < 2 || self.runtime.passes_pulls_whole(self.element.index, port) {
             self.runtime.pull(self.element.index, port, most, into);
         } else {
             while into.len() - before < most && self.pull(port, 1, into) > 0 {}
@@ -450,6 +450,21 @@ impl Context<'_> {
     #[inline]
     pub fn duplicate(&self, packet: &Packet) -> Option<Packet> {
         self.begin(Fate::Copied, packet.duplicate())
+    }
+
+    /// Packets with the same bytes as those of a batch, in the same order. Copies for which the pool has no room are counted as
+    /// lost.
+    pub fn duplicate_all(&mut self, batch: &Batch) -> Batch {
+        let mut copies = self.batch();
+        batch.duplicate_to(&mut copies);
+        self.count_begun(Fate::Copied, batch.len(), copies.len());
+        copies
+    }
+
+    /// Whether each output fills batches of its own, so that nothing shows in which order a call emits to different outputs.
+    #[inline]
+    pub fn fills_batches_apart(&self) -> bool {
+        self.element.scatters()
     }
 
     /// The packet pool.

@@ -40,8 +40,8 @@ pub trait Ports {
     fn is_push_input(&self, element: usize, port: usize) -> bool;
     /// Whether the output pushes.
     fn is_push_output(&self, element: usize, port: usize) -> bool;
-    /// Whether an input pulls directly from queues.
-    fn is_fed_by_storage(&self, element: usize, port: usize) -> bool;
+    /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
+    fn passes_pulls_whole(&self, element: usize, port: usize) -> bool;
     /// Pulls at most `most` packets from an input and appends them to `into`.
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
     /// Delivers the batches that an element has emitted.

@@ -77,3 +77,49 @@ fn paced_turns_give_the_results_of_alternating_tasks() {
         assert_eq!(batches * 4 < packets, fills, "{packets} packets in {batches} batches: {rest}");
     }
 }
+
+/// What follows `FromDump(testdata/mix.pcap, STOP true, BURST ...)`; how many of the 2,500 packets are lost; and whether the packets
+/// of a burst stay together at the Counter `out`.
+const BURSTS: &[(u32, &str, u64, bool)] = &[
+    (8, "Null -> out :: Counter -> q :: Queue(8) -> d :: Discard(BURST 8);", 0, true),
+    (8, "q :: Queue(8) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard;", 0, true),
+    // Of eight packets, four find room.
+    (8, "q :: SimpleQueue(4) -> u :: Unqueue(4) -> out :: Counter -> d :: Discard;", 1248, false),
+    (300, "q :: Queue(150) -> u :: Unqueue(-1) -> out :: Counter -> d :: Discard;", 1200, true),
+    // Nothing can end between queues and `u`, so one pull brings as many as several.
+    (8, "q :: Queue(8) -> PullNull -> u :: Unqueue(8) -> out :: Counter -> d :: Discard;", 0, true),
+    (
+        8,
+        "q :: Queue(8) -> s :: PullSwitch(0) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; Idle -> [1] s;",
+        0,
+        true,
+    ),
+    (
+        8,
+        "q :: Queue(8) -> t :: PullTee -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; t[1] -> Discard;",
+        0,
+        true,
+    ),
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: PrioSched -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s;",
+        0,
+        true,
+    ),
+];
+
+#[test]
+fn a_burst_is_one_turn_of_the_source() {
+    for &(burst, rest, lost, fills) in BURSTS {
+        let text = format!("FromDump(testdata/mix.pcap, STOP true, BURST {burst}) -> {rest}");
+        let runs = BATCHES.map(|batch| run(&text, batch).expect(rest));
+        let states = runs.each_ref().map(state);
+        for (batch, state) in BATCHES.iter().zip(&states) {
+            assert_eq!(state, &states[0], "batches of {batch}: {text}");
+        }
+        let read = |path| -> u64 { runs[2].router.read(path, "").expect(path).trim().parse().expect(path) };
+        let lost_in_queue = read("q.drops");
+        assert_eq!(lost_in_queue, lost, "{text}");
+        assert_eq!(read("out.batches") * 4 < read("out.count"), fills, "{}: {text}", read("out.batches"));
+    }
+}

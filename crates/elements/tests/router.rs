@@ -33,6 +33,25 @@ fn order_is_kept_where_outputs_meet() {
     }
 }
 
+/// A file of its own needs no batches of one packet, since no other element writes to it.
+#[test]
+fn lines_printed_to_a_file_are_in_order_in_large_batches() {
+    let config = "FromDump(testdata/mix.pcap, STOP true) -> c :: Classifier(12/0800, -) -> Strip(14) -> CheckIPHeader \
+                  -> u :: Classifier(9/11, -) -> print :: IPPrint(OUTFILE out) -> Discard; u[1] -> print; c[1] -> Discard;";
+    let run_at = |batch| {
+        let memory = Rc::new(Memory::default());
+        let run = run_with(config, batch, memory.clone()).expect("it runs");
+        assert_eq!(run.router.batch(), batch);
+        let printed = run.router.read("print.icounts", "").expect("a count");
+        drop(run);
+        (printed, memory.file("out").expect("it writes"))
+    };
+    let [one, several, many] = BATCHES.map(run_at);
+    assert!(one == several && one == many);
+    let lines = one.1.iter().filter(|byte| **byte == b'\n').count();
+    assert!(lines > 1_000 && one.0.trim() == lines.to_string(), "{lines} lines of {}", one.0);
+}
+
 #[test]
 fn loops_give_the_same_result_as_single_packets() {
     let config = "RandomSource(LENGTH 20, LIMIT 300, STOP true) -> SetTimestamp(7) -> s :: RoundRobinSwitch;

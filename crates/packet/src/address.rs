@@ -290,12 +290,15 @@ pub fn ip6_mask_length(mask: Ipv6Addr) -> Option<u8> {
 fn ip4_part(text: &str) -> Option<(Ipv4Addr, u8)> {
     let mut bytes = [0u8; 4];
     let mut written = 0;
-    for part in text.split('.') {
+    for part in text.as_bytes().split(|byte| *byte == b'.') {
         let byte = bytes.get_mut(usize::from(written))?;
-        if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+        if part.is_empty() {
             return None;
         }
-        *byte = part.parse().ok()?;
+        for digit in part {
+            let value = digit.wrapping_sub(b'0');
+            *byte = byte.checked_mul(10)?.checked_add(value).filter(|_| value < 10)?;
+        }
         written += 1;
     }
     Some((bytes.into(), written))

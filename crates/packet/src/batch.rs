@@ -148,6 +148,13 @@ impl Batch {
         }
     }
 
+    /// Appends to `into` packets with the same bytes as these, in the same order: as many as the pool allows.
+    pub fn duplicate_to(&self, into: &mut Batch) {
+        let list = into.list();
+        list.reserve(self.len());
+        list.extend(self.as_slice().iter().map_while(Packet::duplicate));
+    }
+
     /// Keeps the first `count` packets and drops the others.
     pub fn truncate(&mut self, count: usize) {
         if let Some(packets) = &mut self.packets {

@@ -62,8 +62,9 @@ impl PoolState {
         let Some(pool) = packets.first().map(Packet::pool) else { return };
         // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
         // holds its bytes and has one user has only the handle, which is given up without being dropped; it is one of
-        // the pool's, for all of which the list has room. The others are put to the front, each once, and dropped when
-        // the list is no longer borrowed.
+        // the pool's, for all of which the list has room. So is a duplicate with one user. Its use of the owner's bytes is
+        // given up too, and is not the last one, so the owner stays as it is. The others are put to the front, each once, and
+        // dropped when the list is no longer borrowed.
         unsafe {
             let shared = &*pool;
             let count = packets.len();
@@ -75,9 +76,15 @@ impl PoolState {
             for index in 0..count {
                 let slot = *handles.add(index);
                 let is_last = (*slot).users == 1 && (*slot).pool == pool;
-                if is_last && matches!((*slot).home, BufferHome::Pool | BufferHome::Lent) {
+                // The bytes of a duplicate have further users.
+                let is_one_of_several =
+                    is_last && (*slot).home == BufferHome::Other && (*(*slot).owner).users > 1;
+                if is_one_of_several || is_last && matches!((*slot).home, BufferHome::Pool | BufferHome::Lent)
+                {
                     if (*slot).home == BufferHome::Lent {
                         shared.take_back(slot);
+                    } else if is_one_of_several {
+                        (*(*slot).owner).users -= 1;
                     }
                     end.write(NonNull::new_unchecked(slot));
                     end = end.add(1);

@@ -155,11 +155,13 @@ impl Packet {
     /// Another packet with the same bytes, offsets and annotations; `None` if the pool is exhausted.
     #[inline]
     pub fn duplicate(&self) -> Option<Packet> {
-        // SAFETY: the pool lives while the packet does. The new slot is reset and unused; it becomes a user of the
-        // owner.
+        // SAFETY: the pool lives while the packet does. The new slot is unused, and every field of its header is set here apart
+        // from its own capacity, which stays; it becomes a user of the owner.
         unsafe {
-            let slot = (*self.slot().pool).take(0)?;
+            let slot = (*self.slot().pool).take_as_it_is()?;
             let copy = slot.as_ptr();
+            (*copy).pool = self.slot().pool;
+            (*copy).users = 1;
             self.copy_header_to(copy);
             let owner = self.owner();
             (*copy).base = self.slot().base;

@@ -144,14 +144,21 @@ impl PoolState {
         if capacity > CAPACITY {
             return self.take_large(capacity);
         }
+        let slot = self.take_as_it_is()?;
+        // SAFETY: a slot on the free list has no user, its memory belongs to the pool, and all of these have this capacity.
+        unsafe { self.reset(slot.as_ptr(), CAPACITY as u32) };
+        Some(slot)
+    }
+
+    /// A slot with the header of its last packet, or without one; `None` at the limit.
+    #[inline]
+    pub(crate) fn take_as_it_is(&self) -> Option<NonNull<Slot>> {
         // SAFETY: the list is used by this thread only, and nothing below borrows it again before the borrow ends.
         let slot = match unsafe { (*self.free.get()).pop() } {
             Some(slot) => slot,
             None => self.grow()?,
         };
         self.live.set(self.live.get() + 1);
-        // SAFETY: a slot on the free list has no user, its memory belongs to the pool, and all of these have this capacity.
-        unsafe { self.reset(slot.as_ptr(), CAPACITY as u32) };
         Some(slot)
     }
 

@@ -337,6 +337,42 @@ fn a_lent_buffer_that_is_outgrown_comes_back() {
 }
 
 #[test]
+fn a_batch_of_duplicates_is_dropped_in_any_order() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let pool = Pool::new(12);
+        let mut first: Batch = (0..3).map(|fill| pool.lend(buffer(&[fill; 100]), 0..100).unwrap()).collect();
+        first.push(pool.packet(b"own").unwrap());
+        first.as_mut_slice()[1].set_annotation_u8(17, 3);
+        let [mut second, mut third] = [Batch::new(), Batch::new()];
+        first.duplicate_to(&mut second);
+        first.duplicate_to(&mut third);
+        // There is no room for more.
+        assert_eq!((second.len(), third.len(), pool.live(), pool.packets()), (4, 4, 12, 12));
+        let mut fourth = Batch::new();
+        first.duplicate_to(&mut fourth);
+        assert!(fourth.is_empty());
+        third.as_mut_slice()[1].strip(40);
+        for (one, two) in first.iter().zip(second.iter()) {
+            assert_eq!((one.data(), one.annotation_u8(17)), (two.data(), two.annotation_u8(17)));
+        }
+        assert_eq!(third.as_slice()[1].data(), [1; 60]);
+        let mut batches = [first, second, third];
+        let mut packets = 12;
+        for index in order {
+            batches[index].clear();
+            packets -= 4;
+            // Slots whose bytes others share are kept.
+            let kept = if batches[0].is_empty() && packets > 0 { 4 } else { 0 };
+            assert_eq!((pool.packets(), pool.live()), (packets, packets + kept), "{order:?}");
+        }
+        assert_eq!((0..3).filter(|_| pool.take_returned().is_some()).count(), 3, "{order:?}");
+        // What is free can be used again, with bytes of its own.
+        let packets: Vec<_> = (0..12).map(|_| pool.packet(b"new").unwrap()).collect();
+        assert!(packets.iter().all(|packet| packet.data() == b"new" && packet.annotation_u8(17) == 0));
+    }
+}
+
+#[test]
 fn lent_buffers_are_taken_in_order_up_to_a_packet_without_one() {
     let pool = Pool::new(16);
     let lend = |fill: u8, range| pool.lend(buffer(&[fill; 100]), range).unwrap();

@@ -1,6 +1,8 @@
 //! Delivery of batches between elements.
 
-use element::{Context, Outputs, Reason};
+use alloc::vec::Vec;
+
+use element::{Context, Fate, Outputs, Reason};
 use packet::Batch;
 
 use crate::connection::{Arrival, Connection};
@@ -77,6 +79,50 @@ impl RouterState {
                 self.drop_batch(connection, Reason::ENDLESS_LOOP, batch, outputs);
             }
         }
+    }
+
+    /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
+    pub(crate) fn passes_pulls_whole(&self, element: usize, port: usize) -> bool {
+        let Some(input) = self.input(element, port) else { return false };
+        let known = input.passes_whole.get();
+        let result = known.unwrap_or_else(|| self.finds_only_queues(element, port));
+        input.passes_whole.set(Some(result));
+        result
+    }
+
+    /// Whether a search upstream of a pull input finds queues, and before them only elements that pass on all that they pull.
+    #[cold]
+    fn finds_only_queues(&self, element: usize, port: usize) -> bool {
+        const ENDS: [Fate; 5] = [Fate::Delivered, Fate::Discarded, Fate::Consumed, Fate::Merged, Fate::Lost];
+        let search = self.searches.get() + 1;
+        self.searches.set(search);
+        let mut open = Vec::from([(element, port)]);
+        while let Some((element, port)) = open.pop() {
+            let Some(input) = self.input(element, port).filter(|input| !input.links.push) else {
+                return false;
+            };
+            if input.searched.replace(search) == search {
+                continue;
+            }
+            for &(peer, _) in &input.links.peers {
+                let Some(node) = self.nodes.get(peer) else { return false };
+                let info = node.class.info;
+                if info.storage {
+                    continue;
+                }
+                let has = |fates: &[Fate]| fates.iter().any(|fate| info.fates.contains(fate));
+                // A copy may take another way, but the packet itself stays on this one.
+                let has_one_way = node.outputs.len() == 1 || has(&[Fate::Copied]);
+                let passes_all = has_one_way && info.drops.is_empty() && !has(&ENDS);
+                // What has no inputs sends nothing, unless it makes packets.
+                let is_silent = node.inputs.is_empty() && !has(&[Fate::Received, Fate::Made]);
+                if !is_silent && (node.inputs.is_empty() || !passes_all) {
+                    return false;
+                }
+                open.extend((0..node.inputs.len()).map(|port| (peer, port)));
+            }
+        }
+        true
     }
 
     /// Pulls at most `most` packets from input `port` of `element`.

@@ -51,6 +51,8 @@ pub(crate) struct Port {
     pub(crate) forwarding: Cell<bool>,
     /// The number of the last search for notifiers that came here.
     pub(crate) searched: Cell<u64>,
+    /// Whether all packets that the input pulls from queues arrive, once known.
+    pub(crate) passes_whole: Cell<Option<bool>>,
     /// Packets pulled through the port. Those that are pushed are counted at their connection.
     pub(crate) pulled: Cell<u64>,
 }
@@ -77,6 +79,7 @@ impl Port {
             forwards_to: Cell::new(None),
             forwarding: Cell::new(false),
             searched: Cell::new(0),
+            passes_whole: Cell::new(None),
             pulled: Cell::new(0),
         }
     }

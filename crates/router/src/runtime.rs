@@ -23,9 +23,8 @@ impl Ports for RouterState {
         self.output(element, port).is_some_and(|port| port.links.push)
     }
 
-    fn is_fed_by_storage(&self, element: usize, port: usize) -> bool {
-        self.input(element, port)
-            .is_some_and(|input| input.links.peers.iter().all(|(peer, _)| self.is_storage(*peer)))
+    fn passes_pulls_whole(&self, element: usize, port: usize) -> bool {
+        RouterState::passes_pulls_whole(self, element, port)
     }
 
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {

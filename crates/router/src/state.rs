@@ -85,8 +85,9 @@ pub(crate) struct RouterState {
     /// The books of the configurations before.
     pub(crate) past: Account,
     pub(crate) past_totals: Totals,
-    /// Spare buffers, one per level of nesting.
-    pub(crate) outputs: RefCell<Vec<Outputs>>,
+    /// Spare buffers, one per level of nesting. Each call moves them out and back.
+    #[expect(clippy::vec_box, reason = "moving a box is cheaper than moving the buffers")]
+    pub(crate) outputs: RefCell<Vec<Box<Outputs>>>,
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
     /// A configuration that was written to `hotconfig` and is being prepared in steps.
@@ -201,8 +202,8 @@ impl RouterState {
         Some(result)
     }
 
-    pub(crate) fn take_outputs(&self) -> Outputs {
-        self.outputs.borrow_mut().pop().unwrap_or_else(|| Outputs::new(self.options.batch))
+    pub(crate) fn take_outputs(&self) -> Box<Outputs> {
+        self.outputs.borrow_mut().pop().unwrap_or_else(|| Box::new(Outputs::new(self.options.batch)))
     }
 
     /// Notifies woken elements and performs deferred writes, as far as the elements involved are not being called.

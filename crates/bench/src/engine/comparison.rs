@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use super::class_table::BURST;
 use super::click_program::{ClickProgram, RunError};
 use super::configuration::{Chain, Load, NoSource, REPETITIONS, argument_count, baseline, has_element};
 use super::floor::Job;
@@ -47,6 +48,9 @@ pub struct Comparison {
     pub seed: u64,
     /// Whether to measure the floor: the same job, done by a hand-written loop.
     pub floor: bool,
+    /// Whether it measures a class: its source sends 32 packets in a turn, and the chain is not repeated, since it may be of use
+    /// only once.
+    pub of_class: bool,
 }
 
 /// The results for one configuration.
@@ -252,8 +256,9 @@ impl Workbench {
             };
         }
         let is_short = |times: &Times| times.chain_ns(packets, 1) < SHORT_CHAIN_NS;
-        let repeat =
-            chain.has_output && (is_short(&ours) || peer.is_some() && theirs.as_ref().is_ok_and(is_short));
+        let repeat = chain.has_output
+            && !comparison.of_class
+            && (is_short(&ours) || peer.is_some() && theirs.as_ref().is_ok_and(is_short));
         if repeat {
             for _ in 0..comparison.runs.max(1) {
                 ours.run_repeated(&self.own, &files).map_err(ComparisonError::Own)?;
@@ -325,7 +330,9 @@ impl Workbench {
             load.rules = Some(USUAL_RULES);
         }
         let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed);
-        Ok((capture, load, chain.map_err(ComparisonError::Configuration)?))
+        let mut chain = chain.map_err(ComparisonError::Configuration)?;
+        chain.burst = comparison.of_class.then_some(BURST);
+        Ok((capture, load, chain))
     }
 
     /// The capture for a comparison: the last one if it matches.
@@ -356,7 +363,7 @@ impl Workbench {
             Ok::<_, ComparisonError>(path)
         };
         Ok(Files {
-            baseline: write("baseline", &baseline(capture))?,
+            baseline: write("baseline", &baseline(capture, chain.burst))?,
             whole: write("whole", &chain.text(capture, 1))?,
             repeated: match chain.has_output {
                 true => Some(write("repeated", &chain.text(capture, REPETITIONS))?),

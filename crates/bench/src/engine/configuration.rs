@@ -40,6 +40,8 @@ pub(crate) struct Chain {
     body: String,
     /// Whether it has an output, so that another chain can follow.
     pub(crate) has_output: bool,
+    /// How many packets its source sends in a turn, if that is given.
+    pub(crate) burst: Option<u32>,
     /// The rules that were drawn for it.
     pub(super) rules: Vec<Rule>,
     /// Its routes, if they have the simple form that this program can read.
@@ -101,7 +103,13 @@ impl Chain {
         if let Some(at) = end {
             body.replace_range(at..at + "Discard".len(), "output");
         }
-        Ok(Self { body, has_output: end.is_some(), rules: drawn, routes: routes.unwrap_or_default() })
+        Ok(Self {
+            body,
+            has_output: end.is_some(),
+            burst: None,
+            rules: drawn,
+            routes: routes.unwrap_or_default(),
+        })
     }
 
     /// The chain for this program: the same, or with the argument that makes its rules use the compact form.
@@ -119,19 +127,20 @@ impl Chain {
     pub(crate) fn text(&self, capture: &Capture, copies: u32) -> String {
         let more = (1..copies).map(|_| " -> Chain").collect::<String>();
         let end = if self.has_output { " -> Discard" } else { "" };
-        let source = source(&capture.path);
+        let source = source(&capture.path, self.burst);
         format!("elementclass Chain {{\n{}\n}}\n{source} -> chain :: Chain{more}{end};\n", self.body)
     }
 }
 
 /// The text that reads the packets of a capture and drops them.
-pub(crate) fn baseline(capture: &Capture) -> String {
-    format!("{} -> Discard;\n", source(&capture.path))
+pub(crate) fn baseline(capture: &Capture, burst: Option<u32>) -> String {
+    format!("{} -> Discard;\n", source(&capture.path, burst))
 }
 
-fn source(path: &Path) -> String {
+fn source(path: &Path, burst: Option<u32>) -> String {
     let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    format!("FromDump(\"{path}\", STOP true)")
+    let burst = burst.map_or_else(String::new, |burst| format!(", BURST {burst}"));
+    format!("FromDump(\"{path}\", STOP true{burst})")
 }
 
 /// Whether a configuration has an element with this name and with arguments.

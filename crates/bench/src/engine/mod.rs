@@ -4,6 +4,7 @@
 //! `FromDump(file) -> Discard` is measured in the same run, and the difference is the cost of the chain alone. So the
 //! cost of reading packets does not distort the comparison.
 
+mod class_table;
 mod click_program;
 mod comparison;
 mod configuration;
@@ -14,6 +15,7 @@ mod frame;
 mod rules;
 mod traffic;
 
+pub use class_table::{ClassConfiguration, class_configurations, unmeasured_classes};
 pub use click_program::{ClickProgram, RunError};
 pub use comparison::{Comparison, ComparisonError, Figures, FloorFigures, PeerFigures, Row, Workbench};
 pub use configuration::{Load, NoSource, has_element};

@@ -236,6 +236,7 @@ fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureEr
             runs,
             seed: 1,
             floor: false,
+            of_class: false,
         })
     };
     let rows = mixed.chain(constant).chain(larger).map(&mut measure).collect::<Result<_, _>>();

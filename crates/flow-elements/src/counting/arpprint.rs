@@ -137,8 +137,8 @@ impl Filter for ARPPrint {
     ];
 
     fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
-        // Lines of several of these come in the order in which packets pass them.
-        setup.unbatched = true;
+        // Lines of several of these come in the log in the order in which packets pass them.
+        setup.unbatched = args.outfile.as_ref().is_none_or(|file| file.0 == "-");
         Ok(ARPPrint { args, output: PrintOutput::default() })
     }
 

@@ -204,8 +204,8 @@ impl Filter for IPPrint {
         }
         // There is one log.
         args.channel = None;
-        // Lines of several of these come in the order in which packets pass them.
-        setup.unbatched = true;
+        // Lines of several of these come in the log in the order in which packets pass them.
+        setup.unbatched = args.outfile.as_ref().is_none_or(|file| file.0 == "-");
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
         Ok(IPPrint { args, output: PrintOutput::default() })
     }

@@ -20,7 +20,8 @@ use packet::Ip4View;
 /// ## Differences
 ///
 /// It also reads pcapng. MMAP has no effect. The `filepos` handler cannot be written. What `extend_interval` adds to END_AFTER or
-/// INTERVAL also counts if it is written before the first packet, and stays after `reset_timing`.
+/// INTERVAL also counts if it is written before the first packet, and stays after `reset_timing`. BURST is an argument of FastClick,
+/// where it is 32 by default. A BURST above 4096 is spread over several task runs.
 /// ```click
 /// FromDump(testdata/mix.pcap, STOP true, FORCE_IP true) -> c :: Counter -> Discard;
 /// ```
@@ -79,6 +80,9 @@ pub struct FromDumpArgs {
     /// Offset of the first record to read, in the uncompressed file.
     #[arg(default = "0")]
     filepos: u64,
+    /// Maximum packets per task run.
+    #[arg(default = "1")]
+    burst: u32,
 }
 
 pub struct FromDump {
@@ -107,6 +111,9 @@ pub struct FromDump {
 
 /// Records read per packet that a turn may emit, so that other elements can run while a file has no matching packets.
 const RECORDS_PER_PACKET: usize = 16;
+
+/// Highest number of packets that a task run sends.
+const MAX_BURST: usize = 4096;
 
 /// The result of reading.
 enum ReadResult {
@@ -234,15 +241,29 @@ impl Element for FromDump {
         if !self.is_playing(cx) {
             return false;
         }
-        let mut most = cx.take_paced_turns().min(cx.batch_limit()).max(1);
+        let burst = (self.args.burst as usize).clamp(1, MAX_BURST);
+        let mut most = if burst == 1 {
+            cx.take_paced_turns().min(cx.batch_limit()).max(1)
+        } else {
+            burst * cx.take_turns().min(cx.batch_limit() / burst).max(1)
+        };
         let mut sent = 0;
         let mut read = 0;
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
+            if sent > 0 {
+                cx.deliver_singly();
+            }
             if self.sends_all() {
-                let (records, packets) = self.send_records(cx, most - sent);
+                let (records, packets) = self.send_records(cx, (most - sent).min(cx.batch_limit()));
                 read += records;
                 sent += packets;
+                if sent < most && packets > 0 {
+                    continue;
+                }
                 if sent == most {
+                    if burst > 1 {
+                        break;
+                    }
                     most += cx.more_turns().min(cx.batch_limit());
                     if sent == most {
                         break;

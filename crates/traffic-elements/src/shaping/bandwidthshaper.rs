@@ -68,9 +68,10 @@ impl Element for BandwidthShaper {
             if !self.rate.is_due(now) {
                 return;
             }
-            let Some(packet) = cx.pull_one(0) else { return };
-            self.rate.add(packet.len() as u32);
-            into.push(packet);
+            if cx.pull(0, 1, into) == 0 {
+                return;
+            }
+            self.rate.add(into.as_slice().last().map_or(0, Packet::len) as u32);
         }
     }
 }

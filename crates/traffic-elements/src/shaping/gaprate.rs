@@ -75,6 +75,12 @@ impl GapRate {
         due >= self.count
     }
 
+    /// Number of events that may still be counted at time `now`.
+    #[inline]
+    pub fn left(&mut self, now: Timestamp) -> usize {
+        if self.is_due(now) { (self.due(now) - self.count + 1) as usize } else { 0 }
+    }
+
     /// Counts `events` events.
     #[inline]
     pub fn add(&mut self, events: u32) {
@@ -105,6 +111,25 @@ mod tests {
         }
         assert_eq!(times.len(), 3_000);
         assert!(times.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(1_000) <= 1));
+    }
+
+    #[test]
+    fn as_many_events_are_left_as_are_due_one_by_one() {
+        for rate in [0, 1, 999, 1_000_000, MAX_RATE] {
+            let mut all = GapRate::new(rate);
+            for micros in [1, 499_000, 500_000, 1_200_000, 7_000_001] {
+                let now = Timestamp::from_micros(micros);
+                let mut single = all;
+                let mut events = 0;
+                while events < 5_000_000 && single.is_due(now) {
+                    single.add(1);
+                    events += 1;
+                }
+                let left = all.left(now).min(5_000_000);
+                assert_eq!(left, events, "{rate} a second at {micros} us");
+                all.add(left as u32);
+            }
+        }
     }
 
     #[test]

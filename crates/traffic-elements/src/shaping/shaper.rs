@@ -61,17 +61,12 @@ impl Element for Shaper {
     }
 
     fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
-        let now = cx.now();
-        for _ in 0..most {
-            let due = self.rate.is_due(now);
-            if due != (port == 0) {
-                return;
-            }
-            let Some(packet) = cx.pull_one(0) else { return };
-            into.push(packet);
-            if due {
-                self.rate.add(1);
-            }
+        let left = self.rate.left(cx.now());
+        if port == 0 {
+            let count = cx.pull_burst(0, most.min(left), into);
+            self.rate.add(count as u32);
+        } else if left == 0 {
+            cx.pull_burst(0, most, into);
         }
     }
 }

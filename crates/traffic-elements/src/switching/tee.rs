@@ -46,6 +46,13 @@ impl Element for Tee {
         if last == 0 {
             return cx.emit(0, batch);
         }
+        if cx.fills_batches_apart() {
+            for output in 0..last {
+                let copies = cx.duplicate_all(&batch);
+                cx.emit(output, copies);
+            }
+            return cx.emit(last, batch);
+        }
         for packet in batch.drain() {
             for output in 0..last {
                 if let Some(copy) = cx.duplicate(&packet) {

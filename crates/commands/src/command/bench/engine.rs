@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bench::TemporaryFolder;
 use bench::engine::{
-    ClickProgram, Comparison, EXAMPLES, FrameSize, Load, Row, Traffic, Workbench, has_element,
+    ClickProgram, Comparison, EXAMPLES, FrameSize, Load, Row, Traffic, Workbench, class_configurations,
+    has_element,
 };
 use clap::Args;
 use serde::Serialize;
@@ -31,9 +32,12 @@ use crate::shards::MAX_SHARDS;
 ///
 /// With --floor, hand-written loops do the jobs of wire, ethermirror, router and firewall on the same capture, without an
 /// engine. `floor` is their time per packet including reading, and the ratio says how much longer this program takes.
+///
+/// With --classes, each row is an element class in a small configuration, with what the class needs before and behind it. Their
+/// FromDump sends 32 packets in a turn (BURST 32), as FastClick does by default.
 #[derive(Args)]
 #[command(
-    after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix"
+    after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix\n          clickbox bench engine --classes --peer /usr/local/bin/click --packets 1000000"
 )]
 pub(super) struct Arguments {
     /// Measure all nine examples (the default).
@@ -42,6 +46,9 @@ pub(super) struct Arguments {
     /// Measure this example or configuration file.
     #[arg(long, value_name = "NAME|FILE")]
     config: Vec<String>,
+    /// Measure element classes instead, all or these.
+    #[arg(long, value_name = "CLASS,...", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["all", "config", "rules", "routes", "compact", "floor", "shards"])]
+    classes: Option<Vec<String>>,
     /// `mixed` for many flows, `constant` for one repeated packet, or a capture file.
     #[arg(long, value_name = "mixed|constant|FILE", default_value = "mixed")]
     traffic: String,
@@ -121,6 +128,8 @@ impl Arguments {
         }
         if self.json {
             output::json(&Report { results });
+        } else if self.classes.is_some() && self.peer.is_some() {
+            output::text(&slower(&results));
         }
         Ok(())
     }
@@ -179,6 +188,7 @@ impl Arguments {
                             runs: self.runs,
                             seed: self.seed,
                             floor: self.floor,
+                            of_class: self.classes.is_some(),
                         });
                     }
                 }
@@ -189,6 +199,16 @@ impl Arguments {
 
     /// Names and texts of the configurations.
     fn configurations(&self) -> Result<Vec<(String, String)>, BenchError> {
+        if let Some(classes) = &self.classes {
+            let unknown =
+                classes.iter().find(|class| class_configurations().all(|known| known.class != **class));
+            if let Some(class) = unknown {
+                return Err(BenchError::UnmeasuredClass(class.clone()));
+            }
+            let wanted = class_configurations()
+                .filter(|known| classes.is_empty() || classes.iter().any(|class| class == known.class));
+            return Ok(wanted.map(|known| (known.name.to_string(), known.text)).collect());
+        }
         let examples = EXAMPLES.iter().map(|example| (example.name.to_string(), example.text.to_string()));
         if self.all || self.config.is_empty() {
             return Ok(examples.collect());
@@ -237,5 +257,20 @@ impl Arguments {
             chain.unwrap_or_default(),
             row.ours.spread * 100.0
         )
+    }
+}
+
+/// The goal for each class: at most this many times the peer's time.
+const MAX_RATIO: f64 = 1.05;
+
+/// The rows that take longer than `MAX_RATIO` times the peer's time, including reading the packets.
+fn slower(rows: &[Row]) -> String {
+    let ratio = |row: &Row| row.peer.map(|peer| row.ours.ns_per_packet / peer.figures.ns_per_packet);
+    let compared = rows.iter().filter_map(|row| Some((row, ratio(row)?)));
+    let slow = compared.filter(|(_, ratio)| *ratio > MAX_RATIO);
+    let names: Vec<_> = slow.map(|(row, ratio)| format!("{} {ratio:.2}", row.config)).collect();
+    match names.as_slice() {
+        [] => format!("No class takes more than {MAX_RATIO} times the peer's whole time.\n"),
+        names => format!("More than {MAX_RATIO} times the peer's whole time: {}.\n", names.join(", ")),
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum BenchError {
         /// Why.
         problem: String,
     },
+    /// A class is not among those that are measured.
+    UnmeasuredClass(String),
     /// Lookups in the flow table can't be measured.
     Lookups(LookupsError),
     /// The path of this program, which is started again, is unknown.
@@ -55,6 +57,10 @@ impl fmt::Display for BenchError {
             Self::Measure(error) => error.fmt(f),
             Self::Compare { name, .. } => f.write_str(name),
             Self::Shards { name, shards, problem } => write!(f, "{name} in {shards} shards: {problem}"),
+            Self::UnmeasuredClass(class) => write!(
+                f,
+                "no configuration measures a class `{class}`: `clickbox bench engine --classes` without names measures all that can be"
+            ),
             Self::Lookups(error) => error.fmt(f),
             Self::Program(_) => f.write_str("the path of this program is unknown"),
             Self::Peer(error) => write!(f, "the peer {error} can't be started"),
@@ -71,7 +77,7 @@ impl Error for BenchError {
             Self::Kills(error) => error.source(),
             Self::Measure(error) => error.source(),
             Self::Compare { cause, .. } => Some(cause),
-            Self::Shards { .. } => None,
+            Self::Shards { .. } | Self::UnmeasuredClass(_) => None,
             Self::Lookups(error) => error.source(),
             Self::Program(error) | Self::Folder(error) => Some(error),
             Self::Peer(error) | Self::Read(error) | Self::Write(error) => error.source(),

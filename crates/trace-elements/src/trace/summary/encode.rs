@@ -16,7 +16,15 @@ pub(super) fn text(field: Field, value: Value, icmp: u8, out: &mut String) {
     // Writing to a string can't fail.
     let _ = match value {
         Value::Number(number) => number_text(field, number, icmp, out),
-        Value::Address(address) => write!(out, "{address}"),
+        Value::Address(address) => {
+            for (index, byte) in address.octets().into_iter().enumerate() {
+                if index > 0 {
+                    out.push('.');
+                }
+                push_decimal(byte.into(), 1, out);
+            }
+            Ok(())
+        }
         Value::Mac(mac) => write!(out, "{mac}"),
         Value::Time(time) => write_time(time, out),
         Value::Options(options) => {
@@ -100,8 +108,27 @@ fn number_text(field: Field, number: u64, icmp: u8, out: &mut String) -> core::f
         }),
         Field::IcmpTypeName => name_or_number(names::icmp_type(byte), number, out),
         Field::IcmpCodeName => name_or_number(names::icmp_code(icmp, byte), number, out),
-        _ => write!(out, "{number}"),
+        _ => {
+            push_decimal(number, 1, out);
+            Ok(())
+        }
     }
+}
+
+/// Appends a number with at least this many digits, at most 20, in less time than the formatter of the library takes.
+fn push_decimal(number: u64, least: usize, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let (mut left, mut start) = (number, digits.len());
+    for (at, digit) in digits.iter_mut().enumerate().rev() {
+        if left == 0 {
+            break;
+        }
+        *digit += (left % 10) as u8;
+        left /= 10;
+        start = at;
+    }
+    let start = start.min(digits.len().saturating_sub(least));
+    out.push_str(core::str::from_utf8(digits.get(start..).unwrap_or_default()).unwrap_or_default());
 }
 
 fn name_or_number(name: Option<&str>, number: u64, out: &mut String) -> core::fmt::Result {
@@ -113,7 +140,12 @@ fn name_or_number(name: Option<&str>, number: u64, out: &mut String) -> core::fm
 
 /// Appends a time in microseconds, or in nanoseconds if these are not zero.
 fn write_time(time: Timestamp, out: &mut String) -> core::fmt::Result {
-    if time.subsecond_nanos().is_multiple_of(1_000) {
+    if let (Ok(seconds), 0) = (u64::try_from(time.seconds()), time.subsecond_nanos() % 1_000) {
+        push_decimal(seconds, 1, out);
+        out.push('.');
+        push_decimal((time.subsecond_nanos() / 1_000).into(), 6, out);
+        Ok(())
+    } else if time.subsecond_nanos().is_multiple_of(1_000) {
         write!(out, "{time:.6}")
     } else {
         write!(out, "{time}")

@@ -181,7 +181,8 @@ impl Reader {
             return None;
         }
         let mut builder = self.builder();
-        let parts: Vec<&str> = split(line).take(self.fields.len()).collect();
+        let mut parts: Vec<&str> = Vec::with_capacity(self.fields.len());
+        parts.extend(split(line).take(self.fields.len()));
         let mut known = 0;
         let mut buffer = Vec::new();
         for index in &self.order {
@@ -302,12 +303,16 @@ impl Reader {
 /// Splits a line at spaces outside double quotes. A leading space produces an empty word.
 fn split(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
+    let has_quotes = line.contains('"');
     core::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
         let (mut quoted, mut escaped) = (false, false);
         let end = rest.bytes().position(|byte| {
+            if !has_quotes {
+                return byte.is_ascii_whitespace();
+            }
             let was_escaped = escaped;
             escaped = quoted && byte == b'\\' && !was_escaped;
             quoted ^= byte == b'"' && !was_escaped;

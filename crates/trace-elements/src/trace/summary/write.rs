@@ -27,6 +27,9 @@ pub struct Writer {
 /// The bit of a binary record's length that marks a line of text.
 const TEXT_RECORD: u32 = 1 << 31;
 
+/// Bytes of most lines.
+const USUAL_LINE: usize = 128;
+
 impl Writer {
     /// Creates a writer of lines with these fields.
     pub fn new(fields: Vec<Field>) -> Writer {
@@ -87,7 +90,7 @@ impl Writer {
     }
 
     fn line(&self, packet: &mut DissectedPacket, out: &mut Vec<u8>) {
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL_LINE);
         for (index, field) in self.fields.iter().enumerate() {
             if index > 0 {
                 text.push(' ');
@@ -97,8 +100,8 @@ impl Writer {
                 None => text.push('-'),
             }
         }
-        out.extend(text.bytes());
-        out.push(b'\n');
+        text.push('\n');
+        out.extend_from_slice(text.as_bytes());
     }
 
     fn binary_record(&self, packet: &mut DissectedPacket, out: &mut Vec<u8>) {
