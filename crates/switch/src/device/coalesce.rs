@@ -5,7 +5,7 @@
 //! for byte. What could not be given back is not joined: other lengths or header fields, other steps of the IPv4
 //! identification, flags of the middle on the edge, wrong checksums.
 
-use super::gso::{self, ETHERNET, EXTENSIONS, IP4, IP6, TAG, TAGS, TCP, TCP_NUMBER, UDP, UDP_NUMBER};
+use super::headers::{self, ETHERNET, EXTENSIONS, IP4, IP6, TAG, TAGS, TCP, TCP_NUMBER, UDP, UDP_NUMBER};
 use super::offload::{HEADER, Offload, SegmentKind};
 use crate::batch::Batch;
 
@@ -369,15 +369,15 @@ impl Open {
         to.copy_from_slice(from);
         let (ip, segment) = to.split_at_mut(transport);
         let ip = ip.get_mut(network..).unwrap_or_default();
-        gso::put_length(ip, is_ip6, self.length - network);
+        headers::put_length(ip, is_ip6, self.length - network);
         let length = (self.length - transport) as u16;
         if is_udp {
-            gso::put(segment, UDP_LENGTH, length);
+            headers::put(segment, UDP_LENGTH, length);
         } else if let (Some(flags), Some(of_last)) = (segment.get_mut(FLAGS), last.get(transport + FLAGS)) {
             *flags |= of_last;
         }
         let (protocol, checksum) = self.layout.protocol();
-        gso::put(segment, checksum, gso::pseudo(ip, is_ip6, protocol, length).fold());
+        headers::put(segment, checksum, headers::pseudo(ip, is_ip6, protocol, length).fold());
         bytes
     }
 }
@@ -475,7 +475,7 @@ fn is_correct(frame: &[u8], layout: &Layout) -> bool {
     let is_ip_correct = is_ip6 || (packet::checksum::internet(ip) == 0 && number(ip, 10) != 0xffff);
     let (protocol, checksum) = layout.protocol();
     let never = if layout.is_udp { 0 } else { 0xffff };
-    let pseudo = gso::pseudo(ip, is_ip6, protocol, segment.len() as u16);
+    let pseudo = headers::pseudo(ip, is_ip6, protocol, segment.len() as u16);
     is_ip_correct && number(segment, checksum) != never && pseudo.bytes(segment).finish() == 0
 }
 

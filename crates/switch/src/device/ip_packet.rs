@@ -1,6 +1,6 @@
 //! Where the headers of an IP packet in a frame are, also of one that a tunnel of the host carries.
 
-use super::gso::{ETHERNET, IP4, IP6, TAG, TAGS, TCP_NUMBER, UDP, UDP_NUMBER, pseudo, put, put_length};
+use super::headers::{ETHERNET, IP4, IP6, TAG, TAGS, TCP_NUMBER, UDP, UDP_NUMBER, pseudo, put, put_length};
 use packet::checksum::{self, Sum};
 
 /// A frame has at most this many tags that are skipped.

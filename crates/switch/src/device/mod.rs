@@ -6,6 +6,7 @@ mod coalesce;
 mod fan_out;
 mod filter;
 mod gso;
+mod headers;
 mod ip_packet;
 mod offload;
 mod packet_socket;

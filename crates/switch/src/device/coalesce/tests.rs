@@ -89,15 +89,15 @@ impl Segment {
         let length = frame.len() - self.transport();
         let (ip, segment) = frame[self.network()..].split_at_mut(self.transport() - self.network());
         if !self.is_ip6 {
-            gso::put_length(ip, false, IP4 + length);
+            headers::put_length(ip, false, IP4 + length);
         }
         let checksum = if self.is_udp { UDP_CHECKSUM } else { CHECKSUM };
         if self.is_udp {
-            gso::put(segment, UDP_LENGTH, length as u16);
+            headers::put(segment, UDP_LENGTH, length as u16);
         }
-        gso::put(segment, checksum, 0);
-        let sum = gso::pseudo(ip, self.is_ip6, self.protocol(), length as u16).bytes(segment).finish();
-        gso::put(segment, checksum, if self.is_udp && sum == 0 { 0xffff } else { sum });
+        headers::put(segment, checksum, 0);
+        let sum = headers::pseudo(ip, self.is_ip6, self.protocol(), length as u16).bytes(segment).finish();
+        headers::put(segment, checksum, if self.is_udp && sum == 0 { 0xffff } else { sum });
     }
 }
 
@@ -217,14 +217,14 @@ fn datagrams_of_a_flow_are_joined() {
         let place = first.transport() + UDP_CHECKSUM;
         for in_first in [false, true] {
             let mut frames = [first.frame(), first.after().frame()];
-            gso::put(&mut frames[usize::from(!in_first)], place, 0);
+            headers::put(&mut frames[usize::from(!in_first)], place, 0);
             assert_eq!(join(&frames, 1500), (vec![1, 1], frames.to_vec()));
         }
         // The sum is 0, for which 0xffff is written.
         let mut frames = [first.frame(), first.after().frame()];
         let (sum, end) = (number(&frames[1], place), frames[1].len() - 2);
         let balanced = packet::checksum::Sum::ZERO.word(number(&frames[1], end)).word(sum).fold();
-        gso::put(&mut frames[1], end, balanced);
+        headers::put(&mut frames[1], end, balanced);
         first.after().correct(&mut frames[1]);
         assert_eq!(number(&frames[1], place), 0xffff);
         assert_eq!(join(&frames, 1500), (vec![2], frames.to_vec()));
@@ -347,18 +347,18 @@ fn lengths_and_checksums_are_exact() {
                 let frame = &mut frames[1];
                 let sum = number(frame, field);
                 let balanced = packet::checksum::Sum::ZERO.word(number(frame, balance)).word(sum).fold();
-                gso::put(frame, balance, balanced);
+                headers::put(frame, balance, balanced);
                 let is_ip = field < PLAIN.transport();
                 if is_ip {
                     // The address changes in both, so that the flow stays the same.
                     let balanced = [number(frame, balance), number(frame, balance + 2)];
                     PLAIN.correct(frame);
-                    gso::put(frame, field, value);
+                    headers::put(frame, field, value);
                     let first = &mut frames[0];
-                    (0..2).for_each(|word| gso::put(first, balance + 2 * word, balanced[word]));
+                    (0..2).for_each(|word| headers::put(first, balance + 2 * word, balanced[word]));
                     PLAIN.correct(first);
                 } else {
-                    gso::put(frame, field, value);
+                    headers::put(frame, field, value);
                 }
             },
             1500,
