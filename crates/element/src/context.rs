@@ -461,7 +461,7 @@ impl Context<'_> {
         copies
     }
 
-    /// Whether each output fills batches of its own, so that nothing shows in which order a call emits to different outputs.
+    /// Whether each output fills separate batches, so that nothing shows in which order a call emits to different outputs.
     #[inline]
     pub fn fills_batches_apart(&self) -> bool {
         self.element.scatters()

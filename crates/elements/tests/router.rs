@@ -33,7 +33,7 @@ fn order_is_kept_where_outputs_meet() {
     }
 }
 
-/// A file of its own needs no batches of one packet, since no other element writes to it.
+/// A file to which no other element writes needs no batches of one packet.
 #[test]
 fn lines_printed_to_a_file_are_in_order_in_large_batches() {
     let config = "FromDump(testdata/mix.pcap, STOP true) -> c :: Classifier(12/0800, -) -> Strip(14) -> CheckIPHeader \

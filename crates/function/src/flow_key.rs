@@ -222,7 +222,7 @@ mod tests {
             let is_error = matches!(kind, 3 | 4 | 5 | 11 | 12);
             assert_eq!(FlowKey::of_frame(&there) == Some(error(kind, &there[14..])), is_error, "{kind}");
         }
-        // One that quotes less than a header is a message of its own.
+        // One that quotes less than a header is a message like others.
         let own = error(3, &there[14..33]);
         assert_eq!((own.protocol, own.ends.map(|(_, port)| port)), (ICMP, [0, 0]));
     }

@@ -60,11 +60,11 @@ impl PoolState {
     /// Drops all `packets`. Unshared ones are released in bulk, without the checks that a single drop makes.
     pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         let Some(pool) = packets.first().map(Packet::pool) else { return };
-        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
-        // holds its bytes and has one user has only the handle, which is given up without being dropped; it is one of
-        // the pool's, for all of which the list has room. So is a duplicate with one user. Its use of the owner's bytes is
-        // given up too, and is not the last one, so the owner stays as it is. The others are put to the front, each once, and
-        // dropped when the list is no longer borrowed.
+        // A duplicate with one user gives up its use of the owner's bytes, too. That is not the last one, so the owner stays as it
+        // is. The packets that are not released here are put to the front, each once, and dropped when the list is no longer borrowed.
+        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot with one user, which
+        // holds its bytes or shares those of an owner that has others, has only the handle, which is given up without being
+        // dropped; it is one of the pool's, for all of which the list has room.
         unsafe {
             let shared = &*pool;
             let count = packets.len();

@@ -366,7 +366,7 @@ fn a_batch_of_duplicates_is_dropped_in_any_order() {
             assert_eq!((pool.packets(), pool.live()), (packets, packets + kept), "{order:?}");
         }
         assert_eq!((0..3).filter(|_| pool.take_returned().is_some()).count(), 3, "{order:?}");
-        // What is free can be used again, with bytes of its own.
+        // What is free can be used again, with new bytes.
         let packets: Vec<_> = (0..12).map(|_| pool.packet(b"new").unwrap()).collect();
         assert!(packets.iter().all(|packet| packet.data() == b"new" && packet.annotation_u8(17) == 0));
     }

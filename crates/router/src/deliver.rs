@@ -114,7 +114,7 @@ impl RouterState {
                 // A copy may take another way, but the packet itself stays on this one.
                 let has_one_way = node.outputs.len() == 1 || has(&[Fate::Copied]);
                 let passes_all = has_one_way && info.drops.is_empty() && !has(&ENDS);
-                // What has no inputs sends nothing, unless it makes packets.
+                // An element without inputs sends nothing, unless it makes packets.
                 let is_silent = node.inputs.is_empty() && !has(&[Fate::Received, Fate::Made]);
                 if !is_silent && (node.inputs.is_empty() || !passes_all) {
                     return false;

@@ -31,7 +31,7 @@ const BATCH: u32 = 128;
 /// The time for a function to answer, and for a box while no flows are frozen.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time for a box to take states over or back. A bound of its own, so that none is lost because another box was slow before.
+/// The time for a box to take states over or back. The bound is separate, so that none is lost because another box was slow before.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time for a box to take and finish the packets that it was given.
