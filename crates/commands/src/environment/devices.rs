@@ -219,8 +219,7 @@ impl Device for InterfaceDevice {
 
 /// The error that the user sees if an interface did not take a packet.
 fn send_error(error: &io::Error) -> IoError {
-    // EMSGSIZE.
-    if error.raw_os_error() != Some(90) {
+    if error.raw_os_error() != Some(libc::EMSGSIZE) {
         return io_error(error);
     }
     IoError::Failed(

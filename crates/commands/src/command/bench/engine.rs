@@ -109,15 +109,16 @@ impl Arguments {
             program.try_start().map_err(|error| BenchError::Peer(FileError::new(path, error)))?;
         }
         let mut workbench = Workbench::new(own, peer, folder.path());
+        let comparisons = self.comparisons()?;
         if !self.shards.is_empty() {
             let counts = ShardCounts { shards: &self.shards, timeout, json: self.json };
-            return counts.measure(&mut workbench, &self.comparisons()?);
+            return counts.measure(&mut workbench, &comparisons);
         }
         if !self.json {
             output::text(&self.head());
         }
         let mut results = Vec::new();
-        for comparison in self.comparisons()? {
+        for comparison in comparisons {
             let row = workbench
                 .measure(&comparison)
                 .map_err(|cause| BenchError::Compare { name: comparison.config.clone(), cause })?;
