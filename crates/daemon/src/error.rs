@@ -6,8 +6,8 @@ use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
     ApiError, BoxName, CONDITION, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason,
-    HostAddress, ImageDigest, MAX_CONTROLLERS, Owner, PortName, PortSettingError, Right, ServiceName,
-    Severity, StackName, Subject, SwitchName, TunnelFamilies,
+    HostAddress, ImageDigest, MAX_CONTROLLERS, MacAddr, Owner, PortName, PortSettingError, Right,
+    ServiceName, Severity, StackName, Subject, SwitchName, TunnelFamilies,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -58,7 +58,7 @@ pub enum OperationError {
     /// The stack does not wait to be confirmed.
     NothingToConfirm(StackName),
     /// The address is not in the switch's table.
-    NoAddress(SwitchName, api::MacAddr),
+    NoAddress(SwitchName, MacAddr),
     /// The condition of a flow can't be translated; the number of characters before the wrong word, if there is one.
     Flow(ExpressionError, Option<usize>),
     /// The store has set no entry of this number aside.
@@ -143,6 +143,10 @@ pub enum RequestError {
     FlowWithTimeout(SwitchName),
     /// A switch has the same flow twice.
     DuplicateFlow(SwitchName),
+    /// A switch has two default ports.
+    TwoDefaultPorts(SwitchName, [PortName; 2]),
+    /// Two ports of a switch have the same address.
+    AddressOfTwoPorts(SwitchName, MacAddr, [PortName; 2]),
     /// The stack defines a box twice.
     DuplicateBox(BoxName),
     /// The image of a box is an upload, which was not read.
@@ -441,7 +445,8 @@ impl fmt::Display for OperationError {
             Self::Invalid(error) => error.fmt(f),
             Self::Refused(details) => {
                 f.write_str("the configuration was rejected")?;
-                if let Some(first) = details.first() {
+                let errors = details.iter().filter(|found| found.severity == Severity::Error);
+                if let Some(first) = errors.chain(details).next() {
                     let lines: Vec<&str> = first.message.lines().map(str::trim).collect();
                     write!(f, ": {}", lines.join(" "))?;
                 }
@@ -520,6 +525,12 @@ impl fmt::Display for RequestError {
                 "a flow of switch {name} has a timeout: only flows without one are part of a definition; add it with clickbox flow add"
             ),
             Self::DuplicateFlow(name) => write!(f, "switch {name} has the same flow twice"),
+            Self::TwoDefaultPorts(name, [one, other]) => {
+                write!(f, "ports {one} and {other} of switch {name} are both its default port: name one")
+            }
+            Self::AddressOfTwoPorts(name, mac, [one, other]) => {
+                write!(f, "ports {one} and {other} of switch {name} both have the address {mac}: name one")
+            }
             Self::ImageUpload => f.write_str("the image must be uploaded before the request"),
             Self::OwnExternal(name) => {
                 write!(

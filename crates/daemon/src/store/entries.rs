@@ -156,6 +156,30 @@ impl StoredSwitch {
         }
         !removed.is_empty()
     }
+
+    /// Adds a port to the definition. It takes its addresses, and being the default port, from other ports.
+    pub(crate) fn add_port(&mut self, port: AddPort) {
+        port.addresses.iter().for_each(|mac| self.forget_address(*mac));
+        if port.default {
+            self.definition.ports.iter_mut().for_each(|other| other.default = false);
+        }
+        self.definition.ports.push(port);
+    }
+
+    /// Assigns an address to a port, which takes it from another one.
+    pub(crate) fn set_address(&mut self, mac: MacAddr, port: &PortName) {
+        self.addresses.retain(|(there, _)| *there != mac);
+        let others = self.definition.ports.iter_mut().filter(|other| other.name != *port);
+        others.for_each(|other| other.addresses.retain(|there| *there != mac));
+        self.addresses.push((mac, port.clone()));
+    }
+
+    /// Removes an address from the port that it is assigned to.
+    pub(crate) fn forget_address(&mut self, mac: MacAddr) {
+        self.addresses.retain(|(there, _)| *there != mac);
+        let ports = self.definition.ports.iter_mut();
+        ports.for_each(|port| port.addresses.retain(|there| *there != mac));
+    }
 }
 
 /// A stack as it is stored.

@@ -16,6 +16,7 @@ mod drain;
 mod fabric_counter;
 mod fabrics;
 mod flows;
+mod forwarding;
 mod function_sockets;
 mod functions;
 mod handlers;

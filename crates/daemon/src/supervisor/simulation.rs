@@ -8,7 +8,7 @@ use crate::error::OperationError;
 use crate::fabric::{Fault, plan_fault};
 use crate::store::{StoredBox, StoredFlow, StoredSwitch};
 use api::{
-    AddFlow, AddPort, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
+    AddFlow, AddPort, AddressKind, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
     CreateService, CreateSwitch, ExternalSwitch, HandlerPath, Install, Limits, MacAddr, OpenFlowPort,
     PortDriver, PortName, PortRequest, ScaleService, ServiceName, Stack, StackName, SwitchMode, SwitchName,
     Time,
@@ -50,6 +50,18 @@ fn port(name: String, driver: PortDriver, address: Option<MacAddr>) -> AddPort {
 
 fn switch_name(random: &mut Random) -> SwitchName {
     format!("lan{}", random.below(NAMES)).parse().unwrap()
+}
+
+/// The name of a switch, which exists more often than not. `is_steering`: the switch is a steering one, if there is one.
+fn switch_that_may_exist(supervisor: &Supervisor, random: &mut Random, is_steering: bool) -> SwitchName {
+    let switches = supervisor.0.switches();
+    let wanted = |stored: &&StoredSwitch| !is_steering || stored.definition.mode == SwitchMode::Steering;
+    let names: Vec<_> =
+        switches.values().filter(wanted).map(|stored| stored.definition.name.clone()).collect();
+    match random.below(4) {
+        1.. if !names.is_empty() => names[random.below(names.len() as u32) as usize].clone(),
+        _ => switch_name(random),
+    }
 }
 
 /// A random port. Some cannot be opened, because their device does not exist.
@@ -170,6 +182,19 @@ fn steering_line<'a>(
     format!("Steering {services:?} {chains:?}")
 }
 
+/// The default port of a switch and the addresses of ports that belong to no box, as one line. `addresses` may contain the
+/// addresses of boxes.
+fn forwarding_line<'a>(
+    default: Option<&PortName>,
+    addresses: impl Iterator<Item = (MacAddr, &'a PortName)>,
+) -> String {
+    let of_boxes = |port: &PortName| port.as_str().contains('.');
+    let mut addresses: Vec<_> = addresses.filter(|(_, port)| !of_boxes(port)).collect();
+    addresses.sort();
+    addresses.dedup();
+    format!("Forwarding {default:?} {addresses:?}")
+}
+
 /// The numbers that controllers know the ports of a switch by. Other switches than steering ones have none.
 fn numbers(supervisor: &Supervisor, switch: &SwitchName) -> Vec<(OpenFlowPort, u16)> {
     supervisor.0.fabrics.ask(orders::PortNumbers { switch: switch.clone() }).unwrap_or_default()
@@ -191,6 +216,10 @@ fn switches(supervisor: &Supervisor) -> Views {
             (&service.definition.name, all.collect())
         });
         lines.push(steering_line(services, stored.steering.chains.iter().map(|chain| &chain.definition)));
+        let default = ports.iter().find(|port| port.default).map(|port| &port.name);
+        let assigned = stored.addresses.iter().map(|(mac, port)| (*mac, port));
+        let defined = ports.iter().flat_map(|port| port.addresses.iter().map(|mac| (*mac, &port.name)));
+        lines.push(forwarding_line(default, assigned.chain(defined)));
         (definition.name.to_string(), lines)
     };
     let held: Objects = supervisor.0.switches().values().map(describe).collect();
@@ -199,6 +228,9 @@ fn switches(supervisor: &Supervisor) -> Views {
         let name: SwitchName = name.parse().unwrap();
         let described = supervisor.0.fabrics.ask(orders::Ports { switch: name.clone() }).unwrap();
         let addresses = supervisor.0.fabrics.ask(orders::Addresses { switch: name.clone() }).unwrap();
+        let default = described.iter().find(|found| found.port.default).map(|found| &found.port.name);
+        let assigned = addresses.iter().filter(|entry| entry.kind == AddressKind::Static);
+        let forwarding = forwarding_line(default, assigned.map(|entry| (entry.mac, &entry.port)));
         let lines = described.into_iter().map(|port| format!("{port:?}"));
         let numbers = numbers(supervisor, &name).into_iter();
         let numbers = numbers.map(|(port, number)| format!("Number {number} of {port}"));
@@ -217,7 +249,10 @@ fn switches(supervisor: &Supervisor) -> Views {
             (service, instances.iter().map(|instance| (&instance.name, instance.draining)).collect())
         });
         let steering = steering_line(services, steering.chains.iter().map(|status| &status.chain));
-        (name.to_string(), lines.chain(numbers).chain(addresses).chain(flows).chain([steering]).collect())
+        (
+            name.to_string(),
+            lines.chain(numbers).chain(addresses).chain(flows).chain([steering, forwarding]).collect(),
+        )
     });
     Views { real: real.collect(), held, stored }
 }
@@ -343,6 +378,10 @@ fn assert_agreement([switches, boxes]: &[Views; 2]) {
         assert!(held.contains(&format!("list: [{}]", real.join(", "))), "switch {name}: {real:#?} {held}");
     }
     assert!(has_steering_as_held(switches), "{switches:#?}");
+    for (name, real) in &switches.real {
+        let forwarding = |lines: &Vec<String>| lines.last().cloned();
+        assert_eq!(forwarding(real), forwarding(&switches.held[name]), "switch {name}");
+    }
     for (name, real) in &boxes.real {
         let held = &boxes.held[name];
         assert_eq!(real.last(), held.last(), "box {name}: {real:#?} {held:#?}");
@@ -398,19 +437,20 @@ fn any_flow(random: &mut Random) -> AddFlow {
 }
 
 fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), OperationError> {
-    let (switch, stack): (_, StackName) =
-        (switch_name(random), format!("stack{}", random.below(2)).parse().unwrap());
-    match random.below(34) {
+    let stack: StackName = format!("stack{}", random.below(2)).parse().unwrap();
+    let operation = random.below(34);
+    let switch = switch_that_may_exist(supervisor, random, operation >= 22);
+    match operation {
         25.. => run_on_services(supervisor, random, switch),
         22 => supervisor.remove_flow(&switch, 1 + u64::from(random.below(4))),
         23..25 => supervisor.add_flow(&switch, &any_flow(random)).map(drop),
         0..4 => supervisor.apply_stack(&stack, any_stack(random)).map(drop),
         4 => supervisor.remove_stack_by_force(&stack).map(drop),
-        5..7 => {
-            let switch = any_switch(random, switch);
-            supervisor.create_switch(switch).map(drop)
+        7 if random.below(3) == 0 => supervisor.remove_switch(&switch),
+        5..8 => {
+            let name = switch_name(random);
+            supervisor.create_switch(any_switch(random, name)).map(drop)
         }
-        7 => supervisor.remove_switch(&switch),
         8..10 => supervisor.add_port(&switch, &any_port(random, false)).map(drop),
         10 => {
             let port: PortName = format!("port{}", random.below(5)).parse().unwrap();
@@ -437,14 +477,7 @@ fn run_on_services(
     let name: ServiceName = format!("svc{}", random.below(2)).parse().unwrap();
     let chain: ChainName = format!("chain{}", random.below(2)).parse().unwrap();
     match random.below(9) {
-        0..3 => {
-            // Where there is a steering switch, if there is one.
-            let switches = supervisor.0.switches();
-            let steering = switches.values().find(|stored| stored.definition.mode == SwitchMode::Steering);
-            let switch = steering.map_or(switch, |stored| stored.definition.name.clone());
-            drop(switches);
-            supervisor.create_service(any_service(random, switch)).map(drop)
-        }
+        0..3 => supervisor.create_service(any_service(random, switch)).map(drop),
         3 => {
             let replicas = Some(1 + random.below(3) as u16);
             supervisor.scale_service(&name, ScaleService { replicas, auto: None, drain_seconds: 0 }).map(drop)
@@ -488,8 +521,15 @@ fn settle(bed: &TestBed) {
 
 /// An operation on a box.
 fn run_on_box(supervisor: &Supervisor, random: &mut Random) -> Result<(), OperationError> {
-    let name = box_name(random);
-    match random.below(10) {
+    let operation = random.below(10);
+    let existing = names_of_boxes(supervisor);
+    let name = match random.below(4) {
+        1.. if operation >= 2 && !existing.is_empty() => {
+            existing[random.below(existing.len() as u32) as usize].parse().unwrap()
+        }
+        _ => box_name(random),
+    };
+    match operation {
         0..2 => supervisor.create_box(any_box(random, &name)).map(drop),
         2 => match random.below(2) {
             0 => supervisor.remove_box(&name),

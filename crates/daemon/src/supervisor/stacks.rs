@@ -4,6 +4,7 @@ use super::boxes::{Making, relied_on};
 use super::claims::Claim;
 use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
 use super::flows::{FlowChanges, check_flows};
+use super::forwarding::check_forwarding;
 use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -391,6 +392,7 @@ impl Supervisor {
         }
         for wanted in &stack.switches {
             check_flows(wanted)?;
+            check_forwarding(wanted)?;
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {

@@ -2,6 +2,7 @@
 
 use super::claims::Claim;
 use super::flows::{FlowChanges, check_flows};
+use super::forwarding::{Forwarding, check_forwarding};
 use super::operation::Operation;
 use super::port_recovery::is_awaited;
 use super::state::Supervisor;
@@ -11,20 +12,11 @@ use crate::service_error::ServiceError;
 use crate::store::{Action, StoreChange, StoredFlows, StoredSteering, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, AddressEntry, AddressKind, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits,
-    MacAddr, Owner, PortDriver, PortName, StackName, SwitchDetail, SwitchMode, SwitchName, SwitchPort,
-    SwitchStatus, Time, with_causes,
+    AddPort, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits, Owner, PortDriver, PortName,
+    StackName, SwitchDetail, SwitchMode, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Where a switch sends frames.
-#[derive(Debug)]
-pub(super) struct Forwarding {
-    switch: SwitchName,
-    addresses: Vec<AddressEntry>,
-    default: Option<PortName>,
-}
 
 /// Whether a port is a pipe to a switch.
 pub(super) fn leads_to(port: &AddPort, name: &SwitchName) -> bool {
@@ -83,6 +75,7 @@ impl Supervisor {
         let claims: Vec<Claim> =
             std::iter::once(Claim::change(&name)).chain(request.ports.iter().filter_map(far_end)).collect();
         check_flows(&request)?;
+        check_forwarding(&request)?;
         self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
             let new = request.flows.clone();
             self.make_switch(operation, request, None)?;
@@ -410,12 +403,15 @@ impl Supervisor {
             return Err(failure);
         }
         operation.note_ports(std::iter::once(switch).chain(far_switch(request)));
-        let (at, port) = (switch.clone(), request.name.clone());
+        let (former, port) = (stored.clone(), request.name.clone());
         operation.undo_by(move |supervisor| {
+            let at = former.definition.name.clone();
             supervisor.take_down_port(&at, &port);
+            let _change = supervisor.0.change();
+            supervisor.0.switches().insert(at, former);
             supervisor.restore_forwarding(before);
         });
-        stored.definition.ports.push(request.clone());
+        stored.add_port(request.clone());
         stored.makers.extend(maker.map(|maker| (request.name.clone(), maker.clone())));
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.switches().insert(switch.clone(), stored);
@@ -572,121 +568,6 @@ impl Supervisor {
 
     pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, OperationError> {
         self.0.switches().get(name).cloned().ok_or_else(|| OperationError::NoSwitch(name.clone()))
-    }
-
-    /// The address table of a switch.
-    pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
-        self.0.fabrics.ask(orders::Addresses { switch: switch.clone() })
-    }
-
-    /// Assigns an address to a port of a static switch.
-    pub fn set_address(
-        &self,
-        switch: &SwitchName,
-        mac: MacAddr,
-        port: &PortName,
-    ) -> Result<(), OperationError> {
-        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
-            self.put_address(operation, switch, mac, port)
-        })
-    }
-
-    /// Assigns an address as a step of an operation.
-    pub(super) fn put_address(
-        &self,
-        operation: &mut Operation,
-        switch: &SwitchName,
-        mac: MacAddr,
-        port: &PortName,
-    ) -> Result<(), OperationError> {
-        let _change = self.0.change();
-        let mut stored = self.stored_switch(switch)?;
-        let before = stored.clone();
-        let mut known = self.addresses(switch)?.into_iter();
-        let previous = known.find(|entry| entry.mac == mac).map(|entry| entry.port);
-        self.assign(switch, mac, port)?;
-        let at = switch.clone();
-        operation.undo_by(move |supervisor| {
-            let _change = supervisor.0.change();
-            // If the fabric has ended, nothing is assigned.
-            let _ = match previous {
-                Some(port) => supervisor.assign(&at, mac, &port),
-                None => supervisor.unset(&at, mac),
-            };
-            supervisor.0.switches().insert(at, before);
-        });
-        stored.addresses.retain(|(there, _)| *there != mac);
-        stored.addresses.push((mac, port.clone()));
-        operation.add(StoreChange::PutSwitch(stored.clone()));
-        self.0.switches().insert(switch.clone(), stored);
-        Ok(())
-    }
-
-    /// The addresses and the default port of a switch.
-    fn forwarding(&self, switch: &SwitchName) -> Result<Forwarding, OperationError> {
-        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
-        let default = described.into_iter().find(|found| found.port.default).map(|found| found.port.name);
-        Ok(Forwarding { switch: switch.clone(), addresses: self.addresses(switch)?, default })
-    }
-
-    /// The addresses and the default ports of a switch and of those at the other ends of its pipes.
-    pub(super) fn forwarding_around(&self, switch: &SwitchName) -> Result<Vec<Forwarding>, OperationError> {
-        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
-        let far_ends = described.into_iter().filter_map(|found| match found.port.driver {
-            PortDriver::Pipe { switch, .. } => Some(switch),
-            _ => None,
-        });
-        let all: BTreeSet<SwitchName> = sorting::collect(far_ends.chain([switch.clone()]));
-        all.iter().map(|switch| self.forwarding(switch)).collect()
-    }
-
-    /// Undoes changes of the addresses and the default port of a static switch. A learning one learns again.
-    fn restore_forwarding(&self, before: Forwarding) {
-        let switch = &before.switch;
-        let is_static = |entry: &AddressEntry| entry.kind == AddressKind::Static;
-        let known: Vec<AddressEntry> = before.addresses.into_iter().filter(is_static).collect();
-        // If the fabric has ended, nothing is assigned.
-        let now = self.addresses(switch).unwrap_or_default();
-        for entry in now.into_iter().filter(is_static) {
-            if !known.iter().any(|before| before.mac == entry.mac) {
-                let _ = self.unset(switch, entry.mac);
-            }
-        }
-        for entry in known {
-            let _ = self.assign(switch, entry.mac, &entry.port);
-        }
-        let _ = self.0.fabrics.ask(orders::SetDefault { switch: switch.clone(), port: before.default });
-    }
-
-    fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
-        self.0.fabrics.ask(orders::SetAddress { switch: switch.clone(), mac, port: port.clone() })
-    }
-
-    fn unset(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
-        self.0.fabrics.ask(orders::RemoveAddress { switch: switch.clone(), mac })
-    }
-
-    /// Removes an address from a static switch.
-    pub fn remove_address(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
-        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
-            let mut stored = self.stored_switch(switch)?;
-            if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {
-                return Err(OperationError::NoAddress(switch.clone(), mac));
-            }
-            stored.addresses.retain(|(there, _)| *there != mac);
-            for port in &mut stored.definition.ports {
-                port.addresses.retain(|there| *there != mac);
-            }
-            operation.add(StoreChange::PutSwitch(stored.clone()));
-            let at = switch.clone();
-            operation.after_commit(move |supervisor| {
-                let _change = supervisor.0.change();
-                // A learned address may have expired meanwhile.
-                let _ = supervisor.unset(&at, mac);
-                supervisor.0.switches().insert(at, stored);
-            });
-            Ok(())
-        })
     }
 
     /// Lists the switches, by name.
