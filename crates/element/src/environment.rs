@@ -264,6 +264,10 @@ pub trait Device {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError>;
     /// Sends packets from the front of `batch`; leaves those that must wait.
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError>;
+    /// Whether there are packets for the next `receive` that the descriptor does not report.
+    fn has_received(&self) -> bool {
+        false
+    }
     /// Whether to let packets accumulate before receiving them: where waking a sleeping receiver costs the sender.
     fn coalesces(&self) -> bool {
         false
@@ -276,7 +280,8 @@ pub trait Device {
     fn burst(&self) -> usize {
         1
     }
-    /// How many of the packets that `send` took since the last call could not be sent, because they are too long.
+    /// How many of the packets that `send` took since the last call could not be sent, or that `receive` read could not be passed
+    /// on, because they are too long.
     fn take_refused(&mut self) -> usize {
         0
     }

@@ -52,6 +52,26 @@ fn lines_printed_to_a_file_are_in_order_in_large_batches() {
     assert!(lines > 1_000 && one.0.trim() == lines.to_string(), "{lines} lines of {}", one.0);
 }
 
+/// Elements that print to the same file share it.
+#[test]
+fn lines_printed_to_a_shared_file_are_in_the_order_of_packets() {
+    let config = "InfiniteSource(DATA \\<4500001c 00010000 40110000 0a000001 0a000002 04d20035 00080000>, LIMIT 300, STOP true)
+        -> MarkIPHeader -> s :: RoundRobinSwitch;
+        s[0] -> IPPrint(a, TIMESTAMP false, OUTFILE out) -> Discard; s[1] -> IPPrint(b, TIMESTAMP false, OUTFILE out) -> Discard;
+        s[2] -> { input -> StoreData(0, \\<0001 0800 06 04 0001 020000000001 0a000001 000000000000>) -> MarkIPHeader
+            -> ARPPrint(c, TIMESTAMP false, OUTFILE out) -> output } -> IPPrint(d, TIMESTAMP false, OUTFILE other) -> Discard;";
+    for batch in BATCHES {
+        let memory = Rc::new(Memory::default());
+        let run = run_with(config, batch, memory.clone()).expect("it runs");
+        assert!(run.router.batch() == 1 && run.router.losses().is_empty());
+        drop(run);
+        let text = |name| String::from_utf8(memory.file(name).expect("it writes")).expect("text");
+        let labels = |name| text(name).lines().map(|line| line[..1].to_string()).collect::<String>();
+        assert_eq!((labels("out"), labels("other")), ("abc".repeat(100), "d".repeat(100)), "batch {batch}");
+        assert_eq!(text("out").lines().nth(2), Some("c: arp who-has 0.8.0.0 tell 10.0.0.1"));
+    }
+}
+
 #[test]
 fn loops_give_the_same_result_as_single_packets() {
     let config = "RandomSource(LENGTH 20, LIMIT 300, STOP true) -> SetTimestamp(7) -> s :: RoundRobinSwitch;

@@ -1,7 +1,7 @@
 //! Builds a router from a graph.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -248,7 +248,7 @@ impl RouterState {
         in_steps: Option<GivenUp>,
     ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
-        let mut unbatched = false;
+        let (mut unbatched, mut line_files) = (false, BTreeSet::new());
         for (position, &index) in self.order.iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
@@ -272,7 +272,8 @@ impl RouterState {
                 Some((object, given_up)) => create_in_steps(object, config, &mut setup, given_up).await,
                 None => node.class.create(Arguments::new(config), &mut setup),
             };
-            unbatched |= setup.unbatched;
+            unbatched |=
+                setup.unbatched || setup.line_file.take().is_some_and(|file| !line_files.insert(file));
             if setup.unbatched && created.is_ok() {
                 let result = setup.require_one_shard("acting on other elements while packets pass");
                 created = result.and(created);

@@ -10,7 +10,10 @@ use capture::LinkType;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::socket_filter::FilterInstruction;
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
-use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings, attach_filter};
+use switch::device::{
+    InterfaceReader, MAX_READ, PacketSocket, PacketSocketSettings, RawSocket, ReadFrame, Tunnel,
+    TunnelSettings, attach_filter,
+};
 
 use super::bindings;
 use super::captures::{CaptureFiles, CaptureUse};
@@ -24,6 +27,9 @@ use super::xdp::XdpInterfaces;
 const MAX_TUNNEL_PACKET: usize = 65_535;
 /// Receive buffer of an interface in bytes: about 3,700 frames at the default SNAPLEN.
 const RECEIVE_BUFFER: usize = 1 << 23;
+/// Frames of an interface up to this length, at least, need no system call. They are cut to SNAPLEN when they are read, because
+/// a checksum covers the whole frame.
+const SLOT: usize = 2046;
 
 /// What the devices of an environment share.
 #[derive(Default)]
@@ -56,7 +62,7 @@ pub(super) fn open(
                 outbound: *outbound,
                 snap: *snap,
                 receive: if *receive { RECEIVE_BUFFER } else { 0 },
-                gso: false,
+                gso: *receive,
                 fits: false,
             };
             let open = || {
@@ -120,19 +126,27 @@ fn capture_use(request: &DeviceRequest) -> Option<(&str, CaptureUse)> {
     }
 }
 
-/// A network interface as an element's device.
+/// A network interface as an element's device. Frames that the kernel joined are received as the packets that they were joined
+/// from.
 struct InterfaceDevice {
-    interface: PacketSocket,
+    interface: InterfaceReader,
     /// Keeps received frames from the host's kernel.
     _filter: Option<KernelFilter>,
     /// Keeps the descriptor registered.
     _socket: Rc<dyn AsFd>,
     descriptor: Descriptor,
     name: String,
+    /// Maximum number of bytes to keep of a frame.
+    snap: usize,
+    /// Buffer for a frame that is longer.
+    whole: Vec<u8>,
+    /// Joined frames that can't be cut, since the last call of `take_refused`.
+    refused: usize,
     /// Packets dropped because the pool was exhausted. They are read nevertheless, so that the interface does not
     /// stall.
-    no_buffer: Cell<u64>,
-    lost: Cell<u64>,
+    no_buffer: u64,
+    /// Frames that the kernel dropped.
+    missed: Cell<u64>,
 }
 
 impl InterfaceDevice {
@@ -144,6 +158,7 @@ impl InterfaceDevice {
         filter: Option<Vec<FilterInstruction>>,
     ) -> Result<Box<dyn Device>, IoError> {
         let open = || {
+            let settings = PacketSocketSettings { snap: settings.snap.max(SLOT), ..settings };
             let socket = PacketSocket::open_descriptor(name, settings)?;
             if let Some(code) = filter.filter(|_| settings.receive > 0) {
                 attach_filter(&socket, code.iter().map(|one| (one.code, one.jt, one.jf, one.k)))?;
@@ -154,39 +169,61 @@ impl InterfaceDevice {
         let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
         let socket = Rc::new(interface.socket());
         let descriptor = descriptors.register(&socket);
-        let (name, no_buffer, lost) = (name.to_string(), Cell::new(0), Cell::new(0));
         Ok(Box::new(InterfaceDevice {
-            interface,
+            interface: InterfaceReader::new(interface),
             _filter: filter,
             _socket: socket,
             descriptor,
-            name,
-            no_buffer,
-            lost,
+            name: name.into(),
+            snap: settings.snap,
+            whole: Vec::new(),
+            refused: 0,
+            no_buffer: 0,
+            missed: Cell::new(0),
         }))
     }
 }
 
+/// A packet with the first bytes of a frame, at most `snap`. `whole` is a buffer for longer frames.
+fn packet(pool: &Pool, frame: &mut ReadFrame<'_>, snap: usize, whole: &mut Vec<u8>) -> Option<Packet> {
+    let length = frame.length();
+    let kept = length.min(snap);
+    let mut packet = pool.allocate_with(HEADROOM, kept)?;
+    if kept == length {
+        frame.copy_to(packet.data_mut());
+    } else {
+        whole.resize(whole.len().max(length), 0);
+        frame.copy_to(whole);
+        packet.data_mut().copy_from_slice(whole.get(..kept)?);
+    }
+    packet.set_packet_type(PacketType::from_number(frame.packet_type));
+    let (seconds, nanos) = frame.time;
+    packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
+    packet.set_extra_length(u32::try_from(frame.cut() + length - kept).unwrap_or(u32::MAX));
+    packet.set_mac(0);
+    Some(packet)
+}
+
 impl Device for InterfaceDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
-        let taken = self.interface.receive(most, |frame| {
-            let Some(mut packet) = pool.allocate_with(HEADROOM, frame.length()) else {
-                return self.no_buffer.set(self.no_buffer.get() + 1);
-            };
-            frame.copy_to(packet.data_mut());
-            packet.set_packet_type(PacketType::from_number(frame.packet_type));
-            let (seconds, nanos) = frame.time;
-            packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
-            packet.set_extra_length(u32::try_from(frame.cut).unwrap_or(u32::MAX));
-            packet.set_mac(0);
-            into.push(packet);
-        });
-        let error = if taken == 0 { self.interface.take_error() } else { None };
+        let InterfaceDevice { interface, snap, whole, no_buffer, .. } = self;
+        let read =
+            interface.receive(most, MAX_READ, |mut frame| match packet(pool, &mut frame, *snap, whole) {
+                Some(packet) => into.push(packet),
+                None => *no_buffer += 1,
+            });
+        self.refused += read.refused;
+        let is_empty = read.frames + read.refused == 0;
+        let error = if is_empty { self.interface.socket().take_error() } else { None };
         error.map_or(Ok(()), |error| Err(io_error(&error)))
     }
 
+    fn has_received(&self) -> bool {
+        self.interface.has_frame_in_hand()
+    }
+
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
-        let outcome = self.interface.send(batch.iter().map(Packet::data));
+        let outcome = self.interface.socket().send(batch.iter().map(Packet::data));
         drop(batch.drain_front(outcome.frames));
         outcome.error.map_or(Ok(()), |error| Err(send_error(&error)))
     }
@@ -199,6 +236,10 @@ impl Device for InterfaceDevice {
         BURST
     }
 
+    fn take_refused(&mut self) -> usize {
+        std::mem::take(&mut self.refused)
+    }
+
     fn descriptor(&self) -> Option<Descriptor> {
         Some(self.descriptor)
     }
@@ -208,12 +249,12 @@ impl Device for InterfaceDevice {
     }
 
     fn lost(&self) -> u64 {
-        self.lost.set(self.lost.get() + self.interface.take_dropped());
-        self.lost.get() + self.no_buffer.get()
+        self.missed.set(self.missed.get() + self.interface.take_missed());
+        self.missed.get() + self.no_buffer
     }
 
     fn link(&self) -> Option<[u8; 6]> {
-        Some(self.interface.mac())
+        Some(self.interface.socket().mac())
     }
 }
 
@@ -223,9 +264,7 @@ fn send_error(error: &io::Error) -> IoError {
         return io_error(error);
     }
     IoError::Failed(
-        "a packet is longer than the MTU. Linux may have joined it from several: `ethtool -K DEVICE gro off` for the \
-         interface that receives, and `ethtool -K DEVICE tso off gso off` at the far end of a veth pair"
-            .into(),
+        "a packet is longer than the MTU: give the interface a greater one, or put an IPFragmenter before the element".into(),
     )
 }
 

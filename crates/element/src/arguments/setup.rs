@@ -22,6 +22,9 @@ pub struct Setup<'a> {
     /// Set by an element that acts on other elements while packets pass. The router then processes one packet at a
     /// time.
     pub unbatched: bool,
+    /// Set by an element that writes lines to a file to which others may write, too. If another one names the same file, the
+    /// router processes one packet at a time, so that the lines come in the order in which packets pass.
+    pub line_file: Option<String>,
     /// Whether the configuration is only checked. Elements may then give warnings that are expensive to find, or that
     /// Click does not give.
     pub checking: bool,
@@ -47,6 +50,7 @@ impl<'a> Setup<'a> {
             warnings: Vec::new(),
             notes: Vec::new(),
             unbatched: false,
+            line_file: None,
             checking: false,
             threads: 1,
             shard: Shard::ONLY,

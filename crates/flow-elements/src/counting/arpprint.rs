@@ -1,5 +1,6 @@
 //! `ARPPrint`: logs ARP packets in the format of tcpdump.
 
+use core::any::Any;
 use core::fmt::Write;
 
 use element::arguments::FileName;
@@ -137,8 +138,8 @@ impl Filter for ARPPrint {
     ];
 
     fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
-        // Lines of several of these come in the log in the order in which packets pass them.
-        setup.unbatched = args.outfile.as_ref().is_none_or(|file| file.0 == "-");
+        // Lines of several of these come in the order in which packets pass them.
+        PrintOutput::keep_order(setup, args.outfile.as_ref());
         Ok(ARPPrint { args, output: PrintOutput::default() })
     }
 
@@ -155,6 +156,10 @@ impl Filter for ARPPrint {
             self.output.write(cx, line);
         }
         Verdict::Pass(packet)
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        self.output.export()
     }
 
     fn cleanup(&mut self, _: &mut Context) {

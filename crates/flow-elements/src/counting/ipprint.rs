@@ -1,5 +1,6 @@
 //! `IPPrint`: logs IPv4 packets in the format of tcpdump.
 
+use core::any::Any;
 use core::fmt::Write;
 
 use element::arguments::{ArgumentError, FileName, FromArgument, Word};
@@ -21,6 +22,9 @@ const UDP_LENGTH: usize = 8;
 /// ID, TTL, TOS, LENGTH, AGGREGATE, PAINT and ETHER add that field, annotation or header. CONTENTS adds bytes of the packet, PAYLOAD
 /// bytes after the transport header: up to MAXLENGTH bytes, as `HEX` or `ASCII`. Packets without a network header pass
 /// without a line.
+///
+/// Several IPPrint and ARPPrint may have the same OUTFILE. Its lines are in the order in which the packets passed, as in the log.
+/// For that, the router processes packets one by one, which costs speed. With one element for each file it does not.
 /// ```click
 /// InfiniteSource(DATA \<4500001c 00010000 40110000 0a000001 0a000002 04d20035 00080000>, LIMIT 1, STOP true)
 ///   -> MarkIPHeader -> p :: IPPrint(ok, TIMESTAMP false) -> d :: Discard;
@@ -204,8 +208,8 @@ impl Filter for IPPrint {
         }
         // There is one log.
         args.channel = None;
-        // Lines of several of these come in the log in the order in which packets pass them.
-        setup.unbatched = args.outfile.as_ref().is_none_or(|file| file.0 == "-");
+        // Lines of several of these come in the order in which packets pass them.
+        PrintOutput::keep_order(setup, args.outfile.as_ref());
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
         Ok(IPPrint { args, output: PrintOutput::default() })
     }
@@ -220,6 +224,10 @@ impl Filter for IPPrint {
             self.output.write(cx, self.line(&packet));
         }
         Verdict::Pass(packet)
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        self.output.export()
     }
 
     fn cleanup(&mut self, _: &mut Context) {

@@ -103,22 +103,44 @@ impl Segmenter {
     /// its length. Returns `None` if no packet is left, or if `to` is shorter than the limit that was given to
     /// [`load`](Self::load).
     pub fn take(&mut self, to: &mut [u8]) -> Option<usize> {
-        let rest = self.bytes.get(self.next..self.end).filter(|rest| !rest.is_empty())?;
+        let length = self.next_length();
+        (length > 0 && self.write(to)).then(|| {
+            self.advance();
+            length
+        })
+    }
+
+    /// Length in bytes of the next packet; 0 if no packet is left.
+    #[inline]
+    pub(super) fn next_length(&self) -> usize {
+        let rest = self.end.saturating_sub(self.next);
+        if rest == 0 { 0 } else { self.data + rest.min(self.size) }
+    }
+
+    /// Moves on to the packet behind the next one.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        self.next = self.end.min(self.next + self.size);
+        self.taken = self.taken.wrapping_add(1);
+    }
+
+    /// Writes the next packet to the start of `to`, and leaves it the next one. Returns false if no packet is left or it doesn't
+    /// fit.
+    pub(super) fn write(&self, to: &mut [u8]) -> bool {
+        let rest = self.bytes.get(self.next..self.end).unwrap_or_default();
         let data = rest.get(..self.size).unwrap_or(rest);
-        let headers = self.bytes.get(self.start..self.start + self.data)?;
-        let length = headers.len() + data.len();
-        let frame = to.get_mut(..length)?;
+        let headers = self.bytes.get(self.start..self.start + self.data).unwrap_or_default();
+        let frame = to.get_mut(..headers.len() + data.len()).filter(|_| !data.is_empty());
+        let Some(frame) = frame else { return false };
         let (front, back) = frame.split_at_mut(headers.len());
         front.copy_from_slice(headers);
         back.copy_from_slice(data);
         let (done, is_last) = (self.next - self.start - self.data, data.len() == rest.len());
-        self.next += data.len();
         self.write_network(frame);
         self.write_transport(frame, u32::try_from(done).unwrap_or(0), is_last);
         // The checksum of a tunnel covers the headers inside.
         self.tunnels.iter().rev().for_each(|tunnel| tunnel.shorten_tunnel(frame, self.taken));
-        self.taken = self.taken.wrapping_add(1);
-        Some(length)
+        true
     }
 
     fn write_network(&self, frame: &mut [u8]) {

@@ -7,6 +7,7 @@ mod fan_out;
 mod filter;
 mod gso;
 mod headers;
+mod interface_reader;
 mod ip_packet;
 mod offload;
 mod packet_socket;
@@ -20,6 +21,7 @@ pub(crate) use fan_out::FanOut;
 pub use filter::{MAX_FILTER, attach_filter};
 pub(crate) use gso::MAX_TUNNELS;
 pub use gso::Segmenter;
+pub use interface_reader::{InterfaceReader, MAX_READ, ReadCount, ReadFrame};
 pub(crate) use ip_packet::IpPacket;
 #[cfg(test)]
 pub(crate) use ip_packet::tests::{TUNNELS, in_tunnel};

@@ -5,7 +5,7 @@
 
 use super::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{Coalescer, FanOut, PacketSocket, PacketSocketSettings, Segmenter};
+use crate::device::{Coalescer, FanOut, InterfaceReader, PacketSocket, PacketSocketSettings};
 use crate::shards::Spread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,11 +17,9 @@ const RECEIVE: usize = 1 << 22;
 /// A packet socket bound to a device.
 #[derive(Debug)]
 pub struct AfPacket {
-    interface: PacketSocket,
+    interface: InterfaceReader,
     /// The group in which it shares the frames of the device with others, if there are several, and its number there.
     group: Option<(Arc<FanOut>, usize)>,
-    /// Splits the current GSO frame.
-    segmenter: Segmenter,
     coalescer: Coalescer,
     /// The device was found to be removed.
     is_gone: bool,
@@ -55,15 +53,8 @@ impl AfPacket {
     /// The other part, without privileges: uses a descriptor that another process opened, and that no process has used
     /// yet.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        let interface = PacketSocket::from_descriptor(descriptor, SETTINGS)?;
-        Ok(Self {
-            interface,
-            group: None,
-            segmenter: Segmenter::default(),
-            coalescer: Coalescer::default(),
-            is_gone: false,
-            instead: None,
-        })
+        let interface = InterfaceReader::new(PacketSocket::from_descriptor(descriptor, SETTINGS)?);
+        Ok(Self { interface, group: None, coalescer: Coalescer::default(), is_gone: false, instead: None })
     }
 
     /// The same for several descriptors of one device: each frame is received by one of the ports, all frames of a flow by the
@@ -73,7 +64,8 @@ impl AfPacket {
         descriptors.iter().skip(1).try_for_each(FanOut::mute)?;
         let mut ports = descriptors.into_iter().map(Self::from_descriptor).collect::<io::Result<Vec<_>>>()?;
         if ports.len() > 1 {
-            let group = Arc::new(FanOut::new(ports.iter().map(|port| port.interface.socket()).collect()));
+            let group =
+                Arc::new(FanOut::new(ports.iter().map(|port| port.interface.socket().socket()).collect()));
             for (number, port) in ports.iter_mut().enumerate() {
                 port.group = Some((group.clone(), number));
             }
@@ -94,7 +86,7 @@ impl AfPacket {
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
     /// up again.
     fn check(&mut self) -> Result<(), DriverError> {
-        self.is_gone |= self.interface.is_gone();
+        self.is_gone |= self.interface.socket().is_gone();
         match self.is_gone {
             true => Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
             false => Ok(()),
@@ -108,50 +100,31 @@ impl Driver for AfPacket {
             self.check()?;
         }
         let mut received = Received::default();
-        let Self { interface, segmenter, .. } = self;
-        // Unusable frames count too, so that a flood of them cannot make a visit endless.
-        let mut most = batch.room();
-        loop {
-            while !segmenter.is_empty() {
-                let Some(length) = batch.space().and_then(|space| segmenter.take(space)) else {
-                    return Ok(received);
-                };
-                batch.commit(length);
+        let read = self.interface.receive(batch.room(), MAX_FRAME, |mut frame| {
+            if frame.cut() == 0 && batch.space().is_some_and(|space| frame.copy_to(space)) {
+                batch.commit(frame.length());
+            } else {
+                received.long += 1;
             }
-            let mut large = None;
-            let taken = interface.receive(most.min(batch.room()), |frame| {
-                if frame.is_gso() {
-                    large = Some(frame.large());
-                } else if frame.cut == 0 && batch.space().is_some_and(|space| frame.copy_to(space)) {
-                    batch.commit(frame.length());
-                } else {
-                    received.long += 1;
-                }
-            });
-            if let Some(frame) = large {
-                let is_loaded = segmenter.load_message(interface.large_frame(), frame, MAX_FRAME);
-                received.long += u64::from(!is_loaded);
-            }
-            if taken == 0 {
-                return Ok(received);
-            }
-            most -= taken;
-        }
+        });
+        received.long += read.refused as u64;
+        Ok(received)
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         let Self { interface, coalescer, .. } = self;
         match Coalescer::is_worthwhile(batch, frames) {
-            true => coalescer.join(batch, frames, interface.mtu()),
+            true => coalescer.join(batch, frames, interface.socket().mtu()),
             false => coalescer.separate(batch, frames),
         }
         let mut next = 0;
         loop {
             let Self { interface, coalescer, .. } = self;
             let left = coalescer.groups().get(next..).unwrap_or_default();
-            let outcome =
-                interface.send_messages(left.iter().map(|group| coalescer.message(group, batch, frames)));
+            let outcome = interface
+                .socket()
+                .send_messages(left.iter().map(|group| coalescer.message(group, batch, frames)));
             let (gone, rest) = left.split_at(outcome.frames.min(left.len()));
             count(&mut sent, gone.iter().map(|group| coalescer.size(group, batch, frames)));
             next += gone.len();
@@ -192,16 +165,16 @@ impl Driver for AfPacket {
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         // A device that went down polls as ready until its error is read, which would keep the runner awake. It may
         // come up again.
-        if self.interface.take_error().is_some() {
+        if self.interface.socket().take_error().is_some() {
             self.check()?;
         }
         self.join()?;
-        self.interface.note_sleep();
-        Ok(self.segmenter.is_empty() && !self.interface.has_frame())
+        self.interface.socket().note_sleep();
+        Ok(!self.interface.has_frame())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.interface.as_fd())
+        Some(self.interface.socket().as_fd())
     }
 
     fn queues(&self) -> u32 {
@@ -219,7 +192,7 @@ impl Driver for AfPacket {
     }
 
     fn link_state(&self) -> Option<LinkState> {
-        Some(match (link_state(&self.interface, MAX_FRAME), &self.instead) {
+        Some(match (link_state(self.interface.socket(), MAX_FRAME), &self.instead) {
             (LinkState::Up, Some(why)) => LinkState::Limited(why.clone()),
             (LinkState::Limited(state), Some(why)) => LinkState::Limited(format!("{state}; {why}")),
             (LinkState::Waiting(state), Some(why)) => LinkState::Waiting(format!("{state}; {why}")),
@@ -229,10 +202,10 @@ impl Driver for AfPacket {
 
     fn take_missed(&mut self) -> u64 {
         // Also checked here, so that a runner that never sleeps notices it.
-        self.is_gone |= self.interface.is_gone();
+        self.is_gone |= self.interface.socket().is_gone();
         // A later attempt reports the error.
         let _ = self.join();
-        self.interface.take_dropped()
+        self.interface.take_missed()
     }
 }
 

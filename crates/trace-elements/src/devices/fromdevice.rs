@@ -21,9 +21,10 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// arrived. Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or
 /// are dropped. PROMISC also receives frames for other hosts. OUTBOUND also receives frames that this host sends.
 ///
-/// Linux joins segments of a TCP connection, and hands over up to 64 KB as one packet. For a configuration that forwards
-/// packets, switch this off: `ethtool -K eth0 gro off`, and `ethtool -K eth0 tso off gso off` at the far end of a veth pair. The
-/// ports of a box receive ordinary packets in any case.
+/// Linux joins segments of a TCP connection or datagrams of a UDP flow, and hands over up to 64 KB at once. They are received as the
+/// packets that they were joined from, each with correct lengths and checksums, also in the tunnels of the host (VXLAN,
+/// GENEVE, GRE, IP in IP). Checksums that a sender left to the network card are completed. Joined packets that can't be cut, because
+/// they are in more than two tunnels, are dropped as `too_long`. The handler `kernel_drops` counts a joined packet once.
 /// ```click
 /// // eth0 and eth1 are joined by a cable.
 /// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth0);
@@ -42,6 +43,7 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 ///   - The kernel lets the network card use the buffers (zero copy) if its driver can do that, and otherwise copies.
 ///     Zero copy is untested.
 /// - METHOD LINUX, PCAP, NETMAP and DPDK are the same: memory shared with the kernel. The last two cause a warning.
+/// - Click passes on what Linux joined as one packet, cut to SNAPLEN, and leaves open checksums as they are.
 /// - The classes FromDPDKDevice, FromNetmapDevice, FromDPDKRing and PollDevice are this class. Each argument of theirs that
 ///   has no effect causes a warning. Unlike there, the kernel also processes the packets, unless SNIFFER is false or the
 ///   interface has no address.
@@ -64,7 +66,7 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
     shards = "sum",
     sums = "count, hw_count, kernel_drops",
     see = "ToDevice, FromDump",
-    drops = "no_ip_header, other_protocol",
+    drops = "no_ip_header, other_protocol, too_long",
     fates = "received"
 )]
 pub struct FromDeviceArgs {
@@ -184,20 +186,19 @@ impl Element for FromDevice {
         let Some(device) = &self.device else { return };
         if device.has_ended() {
             cx.watch(descriptor, false, false);
-        } else if (1..most).contains(&count) && device.coalesces() {
-            // More packets may arrive; they are fetched together.
+        } else if let Some(interval) = pause(&**device, count, most) {
             cx.watch(descriptor, false, false);
-            cx.set_timer_after(POLL_TIMER, POLL_INTERVAL);
+            cx.set_timer_after(POLL_TIMER, interval);
         }
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
         let most = cx.batch_limit();
         let count = self.receive(cx, most);
-        let descriptor = self.device.as_ref().and_then(|device| device.descriptor());
-        if (1..most).contains(&count) {
-            cx.set_timer_after(POLL_TIMER, POLL_INTERVAL);
-        } else if let Some(descriptor) = descriptor {
+        let Some(device) = &self.device else { return };
+        if let Some(interval) = pause(&**device, count, most) {
+            cx.set_timer_after(POLL_TIMER, interval);
+        } else if let Some(descriptor) = device.descriptor() {
             cx.watch(descriptor, true, false);
         }
     }
@@ -215,14 +216,30 @@ impl Element for FromDevice {
             cx.watch(descriptor, false, false);
         }
         self.device = old.device.take();
-        if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
-            cx.watch(descriptor, true, false);
+        if let Some(device) = &self.device {
+            if let Some(descriptor) = device.descriptor() {
+                cx.watch(descriptor, true, false);
+            }
+            if device.has_received() {
+                cx.set_timer_after(POLL_TIMER, Timestamp::ZERO);
+            }
         }
         (self.count, self.last_error) = (old.count, old.last_error.take());
     }
 
     fn cleanup(&mut self, _: &mut Context) {
         self.device = None;
+    }
+}
+
+/// How long to wait until the device is read again without its descriptor, after `count` of at most `most` packets were received.
+/// `None`: the descriptor reports what else comes.
+fn pause(device: &dyn Device, count: usize, most: usize) -> Option<Timestamp> {
+    if device.has_received() {
+        Some(Timestamp::ZERO)
+    } else {
+        // More packets may arrive; they are fetched together.
+        ((1..most).contains(&count) && device.coalesces()).then_some(POLL_INTERVAL)
     }
 }
 
@@ -233,8 +250,9 @@ impl FromDevice {
         let mut batch = cx.batch();
         let result = device.receive(cx.pool(), most, &mut batch);
         super::report(cx, &self.args.devname, result, &mut self.last_error);
-        let count = batch.len();
-        cx.count(Fate::Received, count);
+        let (count, refused) = (batch.len(), device.take_refused());
+        cx.count(Fate::Received, count + refused);
+        cx.count_drops(Reason::TOO_LONG, refused as u64);
         if self.args.protocol == 0 && self.args.timestamp && !self.args.force_ip {
             self.count += count as u64;
             cx.emit(0, batch);
