@@ -27,6 +27,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) processing: String,
     pub(crate) flow: String,
     pub(crate) order_insensitive: bool,
+    pub(crate) mixes_inputs: bool,
     pub(crate) storage: bool,
     pub(crate) task: bool,
     pub(crate) upkeep: bool,
@@ -67,6 +68,7 @@ impl ElementAttributes {
             processing: "a/a".into(),
             flow: "x/x".into(),
             order_insensitive: false,
+            mixes_inputs: false,
             storage: false,
             task: false,
             upkeep: false,
@@ -87,6 +89,7 @@ impl ElementAttributes {
                 let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 match key.as_str() {
                     "order_insensitive" => parsed.order_insensitive = true,
+                    "mixes_inputs" => parsed.mixes_inputs = true,
                     "storage" => parsed.storage = true,
                     "task" => parsed.task = true,
                     "upkeep" => parsed.upkeep = true,

@@ -38,6 +38,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         processing: "a/a",
         flow: "x/y",
         order_insensitive: true,
+        mixes_inputs: false,
         storage: false,
         task: true,
         upkeep: false,

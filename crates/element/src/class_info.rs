@@ -97,6 +97,8 @@ pub struct ClassInfo {
     pub flow: &'static str,
     /// Whether state and output are independent of the order in which packets arrive, so that batches may be regrouped.
     pub order_insensitive: bool,
+    /// Whether packets of several inputs may arrive in one batch, by [`Element::push_mixed`](crate::Element::push_mixed).
+    pub mixes_inputs: bool,
     /// Whether it stores pushed packets until they are pulled: a queue.
     pub storage: bool,
     /// Whether it has a task.

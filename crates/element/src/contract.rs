@@ -54,6 +54,12 @@ pub trait Element: Sized + 'static {
         cx.drop_batch(batch, Reason::NO_PUSH);
     }
 
+    /// Takes packets that arrive on several push inputs, in their order; `inputs` has the input of each. Only classes that
+    /// declare `mixes_inputs` get them.
+    fn push_mixed(&mut self, cx: &mut Context, _inputs: &[u16], batch: Batch) {
+        cx.drop_batch(batch, Reason::NO_PUSH);
+    }
+
     /// Appends at most `most` packets from a pull output to `into`. Each counts as one of Click's pulls.
     fn pull(&mut self, _cx: &mut Context, _port: usize, _most: usize, _into: &mut Batch) {}
 
@@ -193,6 +199,7 @@ pub trait DynElement: Any {
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch);
+    fn push_mixed(&mut self, cx: &mut Context, inputs: &[u16], batch: Batch);
     fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch);
     fn task(&mut self, cx: &mut Context) -> bool;
     fn timer(&mut self, cx: &mut Context, timer: usize);
@@ -225,6 +232,10 @@ impl<E: Element> DynElement for E {
 
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
         Element::push(self, cx, port, batch);
+    }
+
+    fn push_mixed(&mut self, cx: &mut Context, inputs: &[u16], batch: Batch) {
+        Element::push_mixed(self, cx, inputs, batch);
     }
 
     fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {

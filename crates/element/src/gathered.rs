@@ -21,10 +21,26 @@ pub struct Gathering {
     pub split: Option<u32>,
     /// Whether this is the place where the parts meet.
     pub is_meeting: bool,
+    /// The input that the place is before, if the parts meet at several inputs of an element that mixes them.
+    pub mixed_input: Option<MixedInput>,
     /// Whether everything behind the split is reached through it only. Then packets are gathered up to the end of the call.
     pub is_closed: bool,
     /// Packets that left by the output.
     pub packets: Cell<u64>,
+}
+
+/// The greatest part of stamps that may have no packet any more when packets are put in order by a place for each stamp.
+const SPAN_OF_PACKET: usize = 16;
+
+/// An input of an element that takes packets of several inputs in one batch.
+#[derive(Clone, Copy, Debug)]
+pub struct MixedInput {
+    /// The number of the input.
+    pub input: u16,
+    /// The first place before an input of the element.
+    pub first: u32,
+    /// The number of such places, which follow each other.
+    pub places: u32,
 }
 
 /// The gathered packets of parts that never meet.
@@ -98,6 +114,7 @@ struct Place {
     connection: u32,
     height: usize,
     is_meeting: bool,
+    mixed_input: Option<MixedInput>,
 }
 
 impl Gathered {
@@ -122,13 +139,13 @@ impl Gathered {
     pub(crate) fn batch(&mut self, to: &Gathering, spare: impl FnOnce() -> Batch) -> &mut Batch {
         let number = to.place as usize;
         if self.places.get(number).is_none_or(|place| place.batch.is_empty()) {
-            self.open(to, spare());
+            self.open(to, spare);
         }
         &mut self.places[number].batch
     }
 
-    /// Begins to gather at a place.
-    fn open(&mut self, to: &Gathering, batch: Batch) {
+    /// Begins to gather at a place, in its own memory if it has any.
+    fn open(&mut self, to: &Gathering, spare: impl FnOnce() -> Batch) {
         let number = to.place as usize;
         let height = to.split.and_then(|split| self.heights.get(split as usize).copied()).unwrap_or(0);
         // Behind a closed split packets wait until nothing else does.
@@ -136,7 +153,10 @@ impl Gathered {
         if number >= self.places.len() {
             self.places.resize_with(number + 1, Place::default);
         }
-        self.places[number] = Place { batch, connection: to.connection, height, is_meeting: to.is_meeting };
+        let Gathering { connection, is_meeting, mixed_input, .. } = *to;
+        let own = core::mem::take(&mut self.places[number].batch);
+        let batch = if own.has_memory() { own } else { spare() };
+        self.places[number] = Place { batch, connection, height, is_meeting, mixed_input };
         match self.levels.last_mut() {
             Some((level, places)) if *level == height => *places += 1,
             _ => self.levels.push((height, 1)),
@@ -152,25 +172,78 @@ impl Gathered {
     }
 
     fn take_first(&mut self) -> Option<(u32, Batch)> {
-        let (height, left) = self.levels.last_mut()?;
-        let is_next = |place: &Place| place.height == *height && !place.batch.is_empty();
+        let height = self.levels.last()?.0;
+        let is_next = |place: &Place| place.height == height && !place.batch.is_empty();
         let number = self.first + self.places.get(self.first..)?.iter().position(is_next)?;
-        *left -= 1;
-        if *left == 0 {
-            self.levels.pop();
-        }
+        let place = self.places.get(number)?;
+        let (connection, is_meeting, mixed_input) = (place.connection, place.is_meeting, place.mixed_input);
+        let batch = match mixed_input {
+            Some(mixed) => self.take_mixed(height, mixed)?,
+            None => {
+                let mut batch = self.take_place(number)?;
+                if is_meeting {
+                    self.put_in_order(&mut batch);
+                }
+                batch
+            }
+        };
         // Places before this one may hold packets at a lower height.
         self.first = if self.levels.len() < 2 { number } else { 0 };
-        let place = self.places.get_mut(number)?;
-        let mut batch = core::mem::take(&mut place.batch);
-        if place.is_meeting {
-            self.put_in_order(&mut batch);
-        }
-        let connection = self.places.get(number)?.connection;
         if self.levels.is_empty() {
             self.first = usize::MAX;
         }
         Some((connection, batch))
+    }
+
+    /// Takes what a place has gathered, at the highest level.
+    fn take_place(&mut self, number: usize) -> Option<Batch> {
+        let (_, left) = self.levels.last_mut()?;
+        *left -= 1;
+        if *left == 0 {
+            self.levels.pop();
+        }
+        Some(core::mem::take(&mut self.places.get_mut(number)?.batch))
+    }
+
+    /// Takes what was gathered before the inputs of an element that mixes them. Packets have the numbers of their inputs in place of
+    /// their stamps then.
+    fn take_mixed(&mut self, height: usize, mixed: MixedInput) -> Option<Batch> {
+        let places = mixed.first as usize..(mixed.first + mixed.places) as usize;
+        let (mut least, mut most, mut count) = (u32::MAX, 0, 0);
+        let is_taken = |place: &Place| place.height == height && !place.batch.is_empty();
+        for place in self.places.get(places.clone())?.iter().filter(|place| is_taken(place)) {
+            for packet in place.batch.as_slice() {
+                (least, most) = (least.min(packet.stamp()), most.max(packet.stamp()));
+            }
+            count += place.batch.len();
+        }
+        let span = (most - least) as usize + 1;
+        // Each stamp was given once, so a place for each is enough; but not if most have gone.
+        let has_places = span <= SPAN_OF_PACKET * count;
+        let (mut rest, mut all) = (Vec::new(), Batch::new());
+        self.ordered.resize_with(if has_places { span } else { 0 }, || None);
+        for number in places {
+            let Some(place) = self.places.get_mut(number).filter(|place| is_taken(place)) else { continue };
+            let input = place.mixed_input.map_or(0, |mixed| u32::from(mixed.input));
+            for mut packet in place.batch.drain() {
+                let stamp = packet.stamp();
+                packet.set_stamp(input);
+                match self.ordered.get_mut((stamp - least) as usize) {
+                    Some(free @ None) => *free = Some(packet),
+                    _ => rest.push((stamp, packet)),
+                }
+            }
+            // The memory of the others stays for what is gathered next.
+            let emptied = self.take_place(number)?;
+            match all.has_memory() {
+                false => all = emptied,
+                true => self.places.get_mut(number)?.batch = emptied,
+            }
+        }
+        rest.sort_by_key(|(stamp, _)| *stamp);
+        let ordered = self.ordered.iter_mut().filter_map(Option::take);
+        ordered.chain(rest.into_iter().map(|(_, packet)| packet)).for_each(|packet| all.push(packet));
+        Some(all)
     }
 
     /// Puts packets in the order of their stamps.
@@ -183,7 +256,7 @@ impl Gathered {
         let (least, most) = (stamps().min().unwrap_or(0), stamps().max().unwrap_or(0));
         let span = (most - least) as usize + 1;
         // Each stamp was given once, so a place for each is enough; but not if most have gone.
-        if span > 16 * packets.len() {
+        if span > SPAN_OF_PACKET * packets.len() {
             return packets.sort_by_key(Packet::stamp);
         }
         self.ordered.resize_with(span, || None);

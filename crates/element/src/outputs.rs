@@ -158,10 +158,10 @@ impl Outputs {
                 None => self.spread.batch(to, Batch::new),
             };
             if into.is_empty() {
-                *into = batch;
-                return;
+                core::mem::swap(into, &mut batch);
+            } else {
+                into.append(&mut batch);
             }
-            into.append(&mut batch);
         }
         self.recycle(batch);
     }

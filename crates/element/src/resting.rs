@@ -35,6 +35,9 @@ impl DynElement for Resting {
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
         self.0.push(cx, port, batch);
     }
+    fn push_mixed(&mut self, cx: &mut Context, inputs: &[u16], batch: Batch) {
+        self.0.push_mixed(cx, inputs, batch);
+    }
     fn pull(&mut self, _: &mut Context, _: usize, _: usize, _: &mut Batch) {}
     fn task(&mut self, _: &mut Context) -> bool {
         false

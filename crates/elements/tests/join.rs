@@ -20,6 +20,15 @@ const CASES: &[(&str, bool)] = &[
     // The parts meet while another copy of each packet goes to the same element.
     ("t :: Tee; t[0] -> h :: HashSwitch(26, 8); h[0] -> s :: RoundRobinSwitch; h[1] -> Paint(1) -> s; s -> out :: ToDump(out); t[1] -> Strip(3) -> out;", false),
     ("t :: Tee; t[0] -> Strip(3) -> out :: ToDump(out); t[1] -> h :: HashSwitch(26, 8); h[0] -> s :: RoundRobinSwitch; h[1] -> Paint(1) -> s; s -> out;", false),
+    // They meet at several inputs of a rewriter, which is a split, too; and before some inputs only.
+    ("ip :: Classifier(12/0800, -); ip[1] -> Discard; ip[0] -> Strip(14) -> CheckIPHeader -> h :: HashSwitch(12, 8);
+      h[0] -> rw :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, keep 1 0, pass 2); h[1] -> Paint(1) -> [1] rw; h[2] -> [2] rw;
+      rw[0] -> out :: ToDump(out); rw[1] -> Strip(1) -> out; rw[2] -> Strip(2) -> out;", true),
+    ("ip :: Classifier(12/0800, -); ip[1] -> Discard; ip[0] -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(tcp src port < 2000, tcp, udp, -);
+      rw :: IPAddrRewriter(keep 0 0, pattern 1.0.0.1-1.0.0.200# - 0 0, drop); c[0] -> [1] rw; c[1] -> Null -> n :: Null -> [0] rw; c[2] -> n; c[3] -> [1] rw;
+      Idle -> [2] rw -> out :: ToDump(out);", true),
+    // They meet at several inputs of an element that does not mix them.
+    ("h :: HashSwitch(26, 8); h[0] -> s :: RoundRobinSwitch; h[1] -> x :: EtherSwitch; h[2] -> [1] x; Idle -> [2] x; s -> [3] x; x[0] -> out :: ToDump(out); x[1] -> out; x[2] -> out; x[3] -> out;", false),
     // Two elements depend on the order, the copies of a Tee meet, packets also come from elsewhere, and a loop.
     ("h :: HashSwitch(26, 8); h[0] -> out :: ToDump(out); h[1] -> Paint(1) -> out; h[2] -> s :: RoundRobinSwitch -> Strip(1) -> out;", false),
     ("t :: Tee; t[0] -> Paint(1) -> out :: ToDump(out); t[1] -> Strip(1) -> out;", false),

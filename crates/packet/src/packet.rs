@@ -173,13 +173,14 @@ impl Packet {
         }
     }
 
-    /// The packet's place in the order of those that were stamped with it; meaningless otherwise.
+    /// The packet's place in the order of those that were stamped with it, until they are in order again. Then it is the input by
+    /// which the packet arrives, where the packets of several inputs are mixed. Meaningless otherwise.
     #[inline]
     pub fn stamp(&self) -> u32 {
         self.slot().stamp
     }
 
-    /// Sets the packet's place in an order that is to be restored.
+    /// Sets the packet's place in an order that is to be restored, or the input by which it arrives.
     #[inline]
     pub fn set_stamp(&mut self, stamp: u32) {
         self.slot_mut().stamp = stamp;

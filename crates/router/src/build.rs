@@ -21,8 +21,8 @@ use crate::configure_order;
 use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, misplaced, named};
 use crate::hooks::{Hook, Hooks};
-use crate::hookup::{Hookup, PortLinks, PortRef, hook_up};
-use crate::join;
+use crate::hookup::{Hookup, PortLinks, hook_up};
+use crate::join::{self, Place};
 use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::order;
 use crate::own_writes::OwnWrites;
@@ -132,10 +132,11 @@ impl RouterState {
             let gathering = |port| {
                 let (place, split) = *joins.outputs.get(&(index, port))?;
                 let connection = (count + place) as u32;
-                let is_meeting = joins.places.get(place)?.1;
+                let &Place { is_meeting, mixed_input, .. } = joins.places.get(place)?;
                 let (place, split) = (place as u32, split.map(|split| split as u32));
                 let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
-                Some(Gathering { place, connection, split, is_meeting, is_closed, packets: Cell::new(0) })
+                let packets = Cell::new(0);
+                Some(Gathering { place, connection, split, is_meeting, mixed_input, is_closed, packets })
             };
             let mut gatherings = Vec::new();
             for port in 0..outputs.len() {
@@ -171,8 +172,8 @@ impl RouterState {
                 details: Box::new(details),
             });
         }
-        let place = |&((element, input), _): &(PortRef, bool)| {
-            Connection::of_place(element, input, joins.splits.contains(&element))
+        let place = |&Place { before: (element, input), mixed_input, .. }: &Place| {
+            Connection::of_place(element, input, joins.splits.contains(&element), mixed_input.is_some())
         };
         connections.extend(joins.places.iter().map(place));
         let is_wide = joins.is_wide;
@@ -222,6 +223,7 @@ impl RouterState {
             stepped: Cell::default(),
             started: Cell::default(),
             has_run_timers: Cell::new(false),
+            mixed_inputs: Cell::default(),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             successor: RefCell::default(),

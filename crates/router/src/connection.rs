@@ -13,6 +13,8 @@ pub(crate) struct Connection {
     pub(crate) arrival: Arrival,
     /// Whether packets are stamped, because the element splits them among outputs that gather.
     pub(crate) stamps: bool,
+    /// Whether the packets arrive by several inputs, which their stamps name.
+    pub(crate) is_mixed: bool,
     /// Packets pushed so far.
     pub(crate) packets: Cell<u64>,
 }
@@ -36,13 +38,14 @@ impl Connection {
             Some((to, input)) => (to, input, Arrival::OneByOne),
             None => (element, 0, Arrival::Never),
         };
-        Connection { element: element as u32, input, arrival, stamps, packets: Cell::new(0) }
+        let (element, packets) = (element as u32, Cell::new(0));
+        Connection { element, input, arrival, stamps, is_mixed: false, packets }
     }
 
     /// The connection through which gathered packets leave their place. They are counted where they were gathered.
-    pub(crate) fn of_place(element: usize, input: usize, stamps: bool) -> Connection {
-        let (element, input) = (element as u32, input as u16);
-        Connection { element, input, arrival: Arrival::InBatches, stamps, packets: Cell::new(0) }
+    pub(crate) fn of_place(element: usize, input: usize, stamps: bool, is_mixed: bool) -> Connection {
+        let (element, input, packets) = (element as u32, input as u16, Cell::new(0));
+        Connection { element, input, arrival: Arrival::InBatches, stamps, is_mixed, packets }
     }
 
     /// Counts packets.

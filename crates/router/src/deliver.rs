@@ -42,6 +42,8 @@ impl RouterState {
         match node.object.try_borrow_mut().as_deref_mut() {
             Ok(Some(object)) if connection.arrival != Arrival::Never => {
                 connection.add(batch.len());
+                // What stamps the packets anew comes after it.
+                let mixed = connection.is_mixed.then(|| self.inputs_of(&batch));
                 if connection.stamps
                     && let Some(split) = node.element.split()
                 {
@@ -50,11 +52,25 @@ impl RouterState {
                 self.running.set(element);
                 self.current_batch.set(batch.trace());
                 let mut cx = Context::new(self, &self.resources, &node.element, outputs);
-                object.push(&mut cx, connection.input.into(), batch);
+                match mixed {
+                    None => object.push(&mut cx, connection.input.into(), batch),
+                    Some(inputs) => {
+                        object.push_mixed(&mut cx, &inputs, batch);
+                        self.mixed_inputs.set(inputs);
+                    }
+                }
             }
             // An upstream element pushed to an element that is pulling from it: the call has not returned yet.
             _ => self.drop_batch(connection, Reason::REENTERED, batch, outputs),
         }
+    }
+
+    /// The inputs by which packets arrive that were gathered before several inputs of an element.
+    fn inputs_of(&self, batch: &Batch) -> Vec<u16> {
+        let mut inputs = self.mixed_inputs.take();
+        inputs.clear();
+        inputs.extend(batch.as_slice().iter().map(|packet| packet.stamp() as u16));
+        inputs
     }
 
     /// Drops a batch at the end of a connection.

@@ -6,7 +6,8 @@
 //! are gathered on each way, stamped with their order at the split, and sorted where they meet.
 //!
 //! A split qualifies if
-//! - at least two of its outputs lead to one input of one order-sensitive element, and none leads to another such element;
+//! - at least two of its outputs lead to one input of one order-sensitive element, or to several if its class mixes inputs, and none
+//!   leads to another such element;
 //! - the elements between are reached from the split only, and neither make, copy nor keep packets, nor read others' state;
 //! - no loop leads through any of them.
 
@@ -14,7 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use click_lang::steps::pause_every;
-use element::{ClassInfo, Fate};
+use element::{ClassInfo, Fate, MixedInput};
 
 use crate::hookup::{Hookup, PortRef};
 use crate::order::{self, Order};
@@ -28,8 +29,8 @@ const MAX_STEPS: usize = 1 << 18;
 pub(crate) struct Joins {
     /// For each output that gathers, by element and port, the numbers of the place and of the split, if the parts meet.
     pub(crate) outputs: BTreeMap<PortRef, (usize, Option<usize>)>,
-    /// The input to which the packets of each place go, upstream first; and whether the parts of a batch meet there.
-    pub(crate) places: Vec<(PortRef, bool)>,
+    /// The places, upstream first.
+    pub(crate) places: Vec<Place>,
     /// The elements that split batches.
     pub(crate) splits: BTreeSet<usize>,
     /// Those of them through which alone everything behind them is reached.
@@ -38,14 +39,24 @@ pub(crate) struct Joins {
     pub(crate) is_wide: bool,
 }
 
+/// A place where packets are gathered.
+pub(crate) struct Place {
+    /// The input to which the packets go.
+    pub(crate) before: PortRef,
+    /// Whether the parts of a batch meet there.
+    pub(crate) is_meeting: bool,
+    /// The input, if the parts meet at several of them.
+    pub(crate) mixed_input: Option<MixedInput>,
+}
+
 /// Outputs from which packets are gathered even if they never meet, and over more than one round. With fewer outputs, batches
 /// are large enough.
 const MANY_OUTPUTS: usize = 16;
 
 /// The ways from a split to the element where they meet.
 struct Ways {
-    /// `None` if they meet at no order-sensitive element.
-    meeting: Option<PortRef>,
+    /// The inputs of one order-sensitive element. Empty if they meet at none.
+    meeting: BTreeSet<PortRef>,
     /// The elements between.
     between: BTreeSet<usize>,
 }
@@ -58,7 +69,7 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
     let mut steps = MAX_STEPS;
     // For each output that gathers, the input that it leads to, and the split.
     let mut gathering: BTreeMap<PortRef, (PortRef, Option<usize>)> = BTreeMap::new();
-    let mut meetings = BTreeSet::new();
+    let (mut meetings, mut mixing) = (BTreeSet::new(), BTreeSet::new());
     for &split in &upstream_first {
         let outputs = hookup.outputs.get(split).map_or(0, Vec::len);
         if outputs < 2 || inside.contains(&split) {
@@ -66,27 +77,27 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
         }
         let ways = ways(hookup, order, split, &mut steps).await;
         let Some(ways) = ways.filter(|ways| ways.between.is_disjoint(&inside)) else { continue };
-        let Some(meeting) = ways.meeting else {
+        if ways.meeting.is_empty() {
             joins.is_wide = true;
             for (port, to) in pushed_to(hookup, split) {
                 pause_every(ELEMENTS_A_STEP, port).await;
                 gathering.insert((split, port), (to, None));
             }
             continue;
-        };
+        }
         joins.splits.insert(split);
         if outputs >= MANY_OUTPUTS && is_closed(hookup, split, &mut steps).await {
             joins.is_wide = true;
             joins.closed.insert(split);
         }
-        meetings.insert(meeting);
+        mixing.extend(ways.meeting.first().filter(|_| ways.meeting.len() > 1).map(|(element, _)| *element));
         let mut done = 0;
         for &element in ways.between.iter().chain([&split]) {
             let is_branch = hookup.outputs.get(element).is_some_and(|ends| ends.len() > 1);
             for (port, to) in pushed_to(hookup, element) {
                 pause_every(ELEMENTS_A_STEP, done).await;
                 done += 1;
-                if to == meeting || is_branch && ways.between.contains(&to.0) {
+                if ways.meeting.contains(&to) || is_branch && ways.between.contains(&to.0) {
                     gathering.insert((element, port), (to, Some(split)));
                 }
             }
@@ -95,6 +106,7 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
                 *groups = (0..count).map(|port| port as u16).collect();
             }
         }
+        meetings.extend(ways.meeting);
         inside.extend(ways.between);
     }
     let mut rank = alloc::vec![0; hookup.classes.len()];
@@ -108,7 +120,19 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
     for (number, (_, to)) in targets.into_iter().enumerate() {
         pause_every(ELEMENTS_A_STEP, number).await;
         numbers.insert(to, number);
-        joins.places.push((to, meetings.contains(&to)));
+        let (is_meeting, mixed_input) = (meetings.contains(&to), None);
+        joins.places.push(Place { before: to, is_meeting, mixed_input });
+    }
+    // The places before an element follow each other.
+    let is_mixed = |place: &Place| mixing.contains(&place.before.0);
+    for places in joins.places.chunk_by_mut(|one, other| one.before.0 == other.before.0) {
+        pause_every(ELEMENTS_A_STEP, places.len()).await;
+        let Some(first) = places.first().filter(|place| is_mixed(place)) else { continue };
+        let (first, count) =
+            (numbers.get(&first.before).map_or(0, |number| *number as u32), places.len() as u32);
+        for place in places {
+            place.mixed_input = Some(MixedInput { input: place.before.1 as u16, first, places: count });
+        }
     }
     for (done, (from, (to, split))) in gathering.into_iter().enumerate() {
         pause_every(ELEMENTS_A_STEP, done).await;
@@ -150,20 +174,20 @@ async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -
         }
     }
     if meetings.is_empty() && hookup.outputs.get(split)?.len() >= MANY_OUTPUTS {
-        return Some(Ways { meeting: None, between: BTreeSet::new() });
+        return Some(Ways { meeting: BTreeSet::new(), between: BTreeSet::new() });
     }
-    let [meeting] = meetings.into_iter().collect::<Vec<_>>()[..] else { return None };
-    if !passes_on(info(split)?) {
+    let meeting_element = meetings.first()?.0;
+    let is_one = meetings.len() == 1 || info(meeting_element)?.mixes_inputs;
+    if !is_one || meetings.last()?.0 != meeting_element || !passes_on(info(split)?) {
         return None;
     }
     // Those among them that lead to the meeting.
     let mut between = BTreeSet::new();
-    let mut open = Vec::from([meeting]);
-    let mut is_first = true;
+    let mut open: Vec<PortRef> = meetings.iter().copied().collect();
     let mut leading = 0;
     while let Some((element, input)) = open.pop() {
         let inputs = hookup.inputs.get(element)?;
-        let inputs = if core::mem::take(&mut is_first) { inputs.get(input..=input)? } else { &inputs[..] };
+        let inputs = if element == meeting_element { inputs.get(input..=input)? } else { &inputs[..] };
         for &(peer, _) in inputs.iter().flat_map(|input| &input.peers) {
             pause_every(ELEMENTS_A_STEP, *steps).await;
             *steps = steps.checked_sub(1)?;
@@ -173,7 +197,7 @@ async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -
                 if between.insert(peer) {
                     open.push((peer, 0));
                 }
-            } else if (element, input) != meeting {
+            } else if element != meeting_element {
                 // Packets also come from elsewhere.
                 return None;
             }
@@ -184,8 +208,8 @@ async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -
             && is_pushed_to(hookup, *element)
             && info(*element).is_some_and(|class| passes_on(class) && !class.task && !class.storage)
     };
-    (leading > 1 && !is_serial(meeting.0) && between.iter().all(is_plain))
-        .then_some(Ways { meeting: Some(meeting), between })
+    (leading > 1 && !is_serial(meeting_element) && between.iter().all(is_plain))
+        .then_some(Ways { meeting: meetings, between })
 }
 
 /// Whether packets reach everything behind an element through it only.

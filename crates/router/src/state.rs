@@ -69,6 +69,8 @@ pub(crate) struct RouterState {
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,
+    /// Memory for the inputs of packets that arrive by several of them.
+    pub(crate) mixed_inputs: Cell<Vec<u16>>,
     /// Which writes that change the configuration are noticed now.
     pub(crate) watch: Cell<Watch>,
     pub(crate) own_writes: OwnWrites,

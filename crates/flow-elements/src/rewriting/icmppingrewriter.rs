@@ -37,6 +37,7 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    mixes_inputs,
     upkeep,
     see = "IPRewriter, ICMPRewriter, ICMPPingResponder",
     drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",

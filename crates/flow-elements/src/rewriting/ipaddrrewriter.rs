@@ -38,6 +38,7 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    mixes_inputs,
     upkeep,
     see = "IPRewriter, IPAddrPairRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress",
     drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows",

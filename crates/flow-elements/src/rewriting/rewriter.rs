@@ -14,8 +14,8 @@ use super::states::RewriterStates;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
 use flow::{FlowDirection, FlowLookup, LOOKUP_GROUP, Seed};
 
-/// No output of an element: one that the next packet sets.
-const ANY_OUTPUT: u32 = u32::MAX;
+/// No output of an element: the packet is dropped.
+const NO_OUTPUT: u32 = u32::MAX;
 
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
@@ -57,6 +57,8 @@ pub(crate) struct Rewriter<K: 'static> {
     interval: Timestamp,
     /// For each packet of a batch.
     lookups: Vec<PacketLookup>,
+    /// The outputs of packets, while their batch is rewritten.
+    outputs: Vec<u32>,
     kind: PhantomData<K>,
 }
 
@@ -66,6 +68,22 @@ struct PacketLookup {
     key: Option<Key>,
     /// The likely flow of the key.
     likely: Option<FlowDirection>,
+}
+
+/// The inputs by which the packets of a batch arrive.
+#[derive(Clone, Copy)]
+enum Inputs<'a> {
+    One(usize),
+    Each(&'a [u16]),
+}
+
+impl Inputs<'_> {
+    fn of(self, packet: usize) -> usize {
+        match self {
+            Inputs::One(input) => input,
+            Inputs::Each(inputs) => inputs.get(packet).copied().unwrap_or_default().into(),
+        }
+    }
 }
 
 impl<K: RewriterClass> Rewriter<K> {
@@ -101,19 +119,17 @@ impl<K: RewriterClass> Rewriter<K> {
         }
     }
 
-    /// Rewrites in place the leading `packets` that belong to known flows and leave by the output `common`, which the first of
-    /// them sets if it is not known. Returns their number. `first` is the number of the first packet in the batch. This covers
-    /// nearly all packets, so it is a single loop.
+    /// Rewrites in place the leading `packets` that belong to known flows, and adds their outputs. `first` is the number of the
+    /// first packet in the batch. This covers nearly all packets, so it is a single loop.
     fn rewrite_known(
-        &mut self,
+        &self,
         set: &mut FlowSet,
         (first, packets): (usize, &mut [Packet]),
-        common: &mut Option<u16>,
+        outputs: &mut Vec<u32>,
         now: u64,
-    ) -> usize {
-        let Some(member) = set.members.get_mut(self.flows.member.get()) else { return 0 };
+    ) {
+        let Some(member) = set.members.get_mut(self.flows.member.get()) else { return };
         let annotations = self.flows.annotations;
-        let (mut count, mut common_output) = (0, common.map_or(ANY_OUTPUT, u32::from));
         for (packet, lookup) in packets.iter_mut().zip(self.lookups.get(first..).unwrap_or_default()) {
             let PacketLookup { key: Some(key), likely: Some(side) } = lookup else { break };
             let Some(table) = member.maps.get_mut(usize::from(key.map)) else { break };
@@ -123,13 +139,7 @@ impl<K: RewriterClass> Rewriter<K> {
             if keys[direction] != key.flow {
                 break;
             }
-            let output = u32::from(mapping.outputs[direction]);
-            if common_output != output {
-                if common_output != ANY_OUTPUT {
-                    break;
-                }
-                common_output = output;
-            }
+            outputs.push(mapping.outputs[direction].into());
             let other = &keys[direction ^ 1];
             translate(
                 K::KEY_FIELDS,
@@ -140,10 +150,7 @@ impl<K: RewriterClass> Rewriter<K> {
             if !table.lifetimes.postpone(mapping, now) {
                 table.renew(side.flow, now);
             }
-            count += 1;
         }
-        *common = u16::try_from(common_output).ok();
-        count
     }
 
     /// Rewrites a packet. Returns its output or the drop reason.
@@ -205,6 +212,53 @@ impl<K: RewriterClass> Rewriter<K> {
             mapping.reply_annotation = packet.annotation_u8(offset);
         }
         FlowDirection { flow, reply: false }
+    }
+
+    /// Rewrites a batch.
+    fn push_all(&mut self, cx: &mut Context, inputs: Inputs, mut batch: Batch) {
+        let set = self.flows.set();
+        let mut set = set.borrow_mut();
+        self.lookup_flow(&set, &batch);
+        let now = clock(cx);
+        let mut outputs = core::mem::take(&mut self.outputs);
+        outputs.reserve(batch.len());
+        let mut rejected = Vec::new();
+        loop {
+            let first = outputs.len();
+            let left = batch.as_mut_slice().get_mut(first..).unwrap_or_default();
+            self.rewrite_known(&mut set, (first, left), &mut outputs, now);
+            // One of a new flow, or of none.
+            let at = outputs.len();
+            let Some(packet) = left.get_mut(at - first) else { break };
+            let lookup = self.lookups.get(at).copied().unwrap_or_default();
+            let output = self.rewrite(cx, &mut set, (inputs.of(at), lookup), packet, now);
+            outputs.push(output.map_or_else(
+                |reason| {
+                    rejected.push((at, reason));
+                    NO_OUTPUT
+                },
+                u32::from,
+            ));
+        }
+        if let Some(&(first, reason)) = rejected.first() {
+            if rejected.len() == batch.len() && rejected.iter().all(|(_, other)| *other == reason) {
+                outputs.clear();
+                self.outputs = outputs;
+                return cx.drop_batch(batch, reason);
+            }
+            outputs.retain(|output| *output != NO_OUTPUT);
+            let (mut at, mut rejected) = (first, rejected.into_iter().peekable());
+            batch.filter_map_from(first, |packet| {
+                let reason = rejected.next_if(|(rejected, _)| *rejected == at);
+                at += 1;
+                let Some((_, reason)) = reason else { return Some(packet) };
+                cx.drop(packet, reason);
+                None
+            });
+        }
+        cx.send_to_ports(batch, &outputs, Reason::NO_OUTPUT);
+        outputs.clear();
+        self.outputs = outputs;
     }
 
     fn connect(&self, cx: &Context) -> Result<(), SetupError> {
@@ -293,6 +347,7 @@ impl<K: RewriterClass> Element for Rewriter<K> {
             problems,
             interval: settings.interval,
             lookups: Vec::new(),
+            outputs: Vec::new(),
             kind: PhantomData,
         })
     }
@@ -315,49 +370,12 @@ impl<K: RewriterClass> Element for Rewriter<K> {
         Ok(())
     }
 
-    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
-        let set = self.flows.set();
-        let mut set = set.borrow_mut();
-        self.lookup_flow(&set, &batch);
-        let now = clock(cx);
-        let (mut passed, mut first) = (0, None);
-        let mut rewritten = loop {
-            let left = batch.as_mut_slice().get_mut(passed..).unwrap_or_default();
-            let known = self.rewrite_known(&mut set, (passed, left), &mut first, now);
-            passed += known;
-            let Some(packet) = left.get_mut(known) else {
-                return cx.emit(first.unwrap_or(0).into(), batch);
-            };
-            let lookup = self.lookups.get(passed).copied().unwrap_or_default();
-            match self.rewrite(cx, &mut set, (port, lookup), packet, now) {
-                // A new flow, of which the others are independent.
-                Ok(output) if *first.get_or_insert(output) == output => passed += 1,
-                result => break Some(result),
-            }
-        };
-        let mut index = (passed > 0).then_some(0);
-        let mut count = passed;
-        batch.filter_map_from(passed, |mut packet| {
-            let lookup = self.lookups.get(count).copied().unwrap_or_default();
-            count += 1;
-            let result = rewritten
-                .take()
-                .unwrap_or_else(|| self.rewrite(cx, &mut set, (port, lookup), &mut packet, now));
-            match result {
-                Ok(output) => {
-                    // Packets stay in the batch while they go to the first packet's output and nothing must be sent in
-                    // between.
-                    if *first.get_or_insert(output) == output && !cx.has_emitted_in_group_of(output.into()) {
-                        index.get_or_insert(cx.emitted());
-                        return Some(packet);
-                    }
-                    cx.send(output.into(), packet);
-                }
-                Err(reason) => cx.drop(packet, reason),
-            }
-            None
-        });
-        cx.emit_at(index.unwrap_or(0), first.unwrap_or(0).into(), batch);
+    fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
+        self.push_all(cx, Inputs::One(port), batch);
+    }
+
+    fn push_mixed(&mut self, cx: &mut Context, inputs: &[u16], batch: Batch) {
+        self.push_all(cx, Inputs::Each(inputs), batch);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

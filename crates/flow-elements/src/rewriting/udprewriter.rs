@@ -37,6 +37,7 @@ use super::translate::KeyFields;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
+    mixes_inputs,
     upkeep,
     shards = "divide",
     sums = "table_size, nmappings, mapping_failures, patterns, size, capacity",
