@@ -235,4 +235,8 @@ impl Elements for RouterState {
         }
         found
     }
+
+    fn is_sole_neighbour(&self, element: usize, queue: usize) -> bool {
+        RouterState::is_sole_neighbour(self, element, queue)
+    }
 }

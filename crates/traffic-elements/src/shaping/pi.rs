@@ -133,9 +133,7 @@ impl Element for Pi {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
-        // The queue is looked at between any two packets.
-        setup.unbatched = true;
+    fn new(args: PiArgs, _: &mut Setup) -> Result<Pi, SetupError> {
         Ok(Pi {
             args: args.check()?,
             watched: WatchedQueues::default(),
