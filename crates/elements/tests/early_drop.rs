@@ -89,7 +89,8 @@ fn compare(text: &str, batch_of: impl Fn(usize) -> usize) -> u64 {
         drops = run.router.read("r.drops", "").expect(text).parse().expect(text);
         let mut state = state(&run);
         for handler in ["stats", "avg_queue_size"] {
-            state.extend(run.router.read(&format!("r.{handler}"), "").map(|value| (handler.into(), value)));
+            let value = run.router.read(&format!("r.{handler}"), "");
+            state.extend(value.map(|value| (handler.into(), value)));
         }
         let first = first.get_or_insert_with(|| state.clone());
         assert_eq!(&state, first, "batches of {batch}: {text}");
@@ -110,6 +111,25 @@ fn a_controller_needs_no_single_packets() {
     let text = "RatedSource(LENGTH 60, RATE 20000, LIMIT 9000, STOP true)
         -> r :: PI(0.05, 0.001, 0.0005, 10) -> q :: Queue(90) -> RatedUnqueue(10000) -> Discard; r[1] -> Counter -> Discard;";
     assert_ne!(compare(text, |batch| batch), 0);
+}
+
+/// CoDel drops in phases, at the times of pulls, and pulls another packet for each that it drops; at most 20 at once here, from
+/// queues or past others that also pull again, or that don't.
+#[test]
+fn packets_that_waited_too_long_are_replaced() {
+    let source = "RatedSource(LENGTH 60, RATE 3000, LIMIT 6000, STOP true) -> s :: RoundRobinSwitch
+        -> SetTimestamp(FIRST true) -> q :: Queue(500); s[1] -> SetTimestamp(FIRST true) -> q; s[2] -> q;";
+    for (stamped, path) in [
+        (2, "q -> r :: CoDel(4ms, 20ms) -> TimedUnqueue(11ms, 20) -> Counter -> Discard;"),
+        (2, "q -> r :: CoDel(4ms, 20ms) -> TimedUnqueue(11ms, 20) -> Queue(30) -> Unqueue(7) -> Discard;"),
+        (2, "q -> RED(40, 90, 0.2) -> r :: CoDel(4ms, 20ms) -> TimedUnqueue(11ms, 20) -> Discard;"),
+        (2, "q -> RandomSample(0.99) -> r :: CoDel(4ms, 20ms) -> TimedUnqueue(11ms, 20) -> Discard;"),
+        (3, "q -> r :: CoDel(4ms, 20ms) -> TimedUnqueue(11ms, 20) -> Counter -> Discard;"),
+    ] {
+        let source = if stamped == 2 { source.replace(" s[2] -> q;", "") } else { source.into() };
+        let text = format!("{source} {path}");
+        assert_ne!(compare(&text, |batch| batch), 0, "{path}");
+    }
 }
 
 /// The source and the task behind the queue alternate, so no packet finds one in the queue.

@@ -81,7 +81,8 @@ impl RouterState {
         }
     }
 
-    /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
+    /// Whether no pull can be in vain because a packet ends between the input and the queues that feed it, so that one pull brings
+    /// the same as several.
     pub(crate) fn passes_pulls_whole(&self, element: usize, port: usize) -> bool {
         let Some(input) = self.input(element, port) else { return false };
         let known = input.passes_whole.get();
@@ -90,7 +91,8 @@ impl RouterState {
         result
     }
 
-    /// Whether a search upstream of a pull input finds queues, and before them only elements that pass on all that they pull.
+    /// Whether a search upstream of a pull input finds queues, and before them only elements that pass on all that they pull, or pull
+    /// again for what they drop.
     #[cold]
     fn finds_only_queues(&self, element: usize, port: usize) -> bool {
         const ENDS: [Fate; 5] = [Fate::Delivered, Fate::Discarded, Fate::Consumed, Fate::Merged, Fate::Lost];
@@ -113,7 +115,7 @@ impl RouterState {
                 let has = |fates: &[Fate]| fates.iter().any(|fate| info.fates.contains(fate));
                 // A copy may take another way, but the packet itself stays on this one.
                 let has_one_way = node.outputs.len() == 1 || has(&[Fate::Copied]);
-                let passes_all = has_one_way && info.drops.is_empty() && !has(&ENDS);
+                let passes_all = has_one_way && (info.pulls_again || info.drops.is_empty() && !has(&ENDS));
                 // An element without inputs sends nothing, unless it makes packets.
                 let is_silent = node.inputs.is_empty() && !has(&[Fate::Received, Fate::Made]);
                 if !is_silent && (node.inputs.is_empty() || !passes_all) {

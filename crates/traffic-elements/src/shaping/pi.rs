@@ -35,6 +35,7 @@ const MAX_TARGET: u32 = 0xffff;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
+    pulls_again,
     upkeep,
     see = "RED, CoDel",
     drops = "early_drop"
