@@ -92,6 +92,26 @@ const BURSTS: &[(u32, &str, u64, bool)] = &[
         0,
         true,
     ),
+    // These pull one by one, and send on many.
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: DRRSched(900) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s;",
+        491,
+        true,
+    ),
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: StrideSched(2, 3, 1) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s; Idle -> Queue -> [2] s;",
+        0,
+        true,
+    ),
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: TimeSortedSched -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s;",
+        0,
+        true,
+    ),
+    (8, "q :: Queue(8) -> l :: LinkUnqueue(0, 4GBps) -> out :: Counter -> d :: Discard;", 0, true),
 ];
 
 #[test]
