@@ -42,6 +42,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         storage: false,
         task: true,
         upkeep: false,
+        pulls_again: false,
         notifies: Notifies::Nothing,
         phase: Phase::Normal,
         reads: &[],

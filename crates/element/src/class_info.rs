@@ -105,6 +105,8 @@ pub struct ClassInfo {
     pub task: bool,
     /// Whether its timers only keep its own state up to date, and cause no packets: a run need not wait for them.
     pub upkeep: bool,
+    /// Whether it pulls another packet for each that it drops, so that a pull brings none only if one at its input does.
+    pub pulls_again: bool,
     /// The signals that it gives.
     pub notifies: Notifies,
     /// When it is configured.

@@ -61,6 +61,12 @@ impl<'a> Context<'a> {
         self.resources.is_needless.set(!is_needed);
     }
 
+    /// Tells the router, in [`Element::resolve`](crate::Element::resolve), that it must process one packet at a time, as with
+    /// [`Setup::unbatched`].
+    pub fn needs_single_packets(&self) {
+        self.resources.needs_single_packets.set(true);
+    }
+
     /// The index of the called element.
     pub fn element(&self) -> usize {
         self.element.index

@@ -76,6 +76,12 @@ impl Spread {
         &mut self.places[number].batch
     }
 
+    /// Whether no place holds packets, and none has held some lately.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Takes what one place has gathered.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(u32, Batch)> {
@@ -162,6 +168,12 @@ impl Gathered {
             _ => self.levels.push((height, 1)),
         }
         self.first = self.first.min(number);
+    }
+
+    /// Whether no place holds packets.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.levels.is_empty()
     }
 
     /// Takes what the first place has gathered, if only `height` batches wait that were emitted before it.

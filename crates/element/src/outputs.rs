@@ -74,7 +74,9 @@ impl Outputs {
     /// Takes back a batch's memory; drops its packets.
     #[inline]
     pub fn recycle(&mut self, mut batch: Batch) {
-        batch.clear();
+        if !batch.is_empty() {
+            batch.clear();
+        }
         if batch.has_memory() && self.spare.len() < MAX_SPARE + self.filling.len() {
             self.spare.push(batch);
         }
@@ -206,6 +208,15 @@ impl Outputs {
             emitted.reverse();
         }
         self.start = self.waiting.len();
+    }
+
+    /// Whether nothing waits for delivery.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+            && self.gathered.is_empty()
+            && self.closed.is_empty()
+            && self.spread.is_empty()
     }
 
     /// Takes the next batch to be delivered, with the number of its connection.

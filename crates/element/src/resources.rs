@@ -57,6 +57,8 @@ pub struct Resources {
     /// Whether the call that has just ended is one for which the class of the element has no method of its own; after the
     /// resolution of references, whether the element need not be initialised.
     pub is_needless: Cell<bool>,
+    /// Whether an element needs a router that processes one packet at a time.
+    pub needs_single_packets: Cell<bool>,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
 }
@@ -77,6 +79,7 @@ impl Resources {
             remarks: RefCell::default(),
             is_paced: Cell::new(false),
             is_needless: Cell::new(false),
+            needs_single_packets: Cell::new(false),
             taps: RefCell::default(),
         }
     }

@@ -137,6 +137,9 @@ pub trait Elements {
     fn export(&self, element: usize) -> Option<Rc<dyn Any>>;
     /// Elements reachable from an output (or that reach an input) without passing storage, nearest first.
     fn neighbours(&self, element: usize, port: Option<usize>, downstream: bool) -> Vec<usize>;
+    /// Whether packets enter a queue only straight from output 0 of an element, or leave it only straight to input 0 of an
+    /// element that pulls, and none comes back to the first of the two from the second.
+    fn is_sole_neighbour(&self, element: usize, queue: usize) -> bool;
 }
 
 impl dyn Runtime + '_ {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{BATCHES, Run, run};
+use support::{BATCHES, Run, run, state};
 
 /// What follows `FromDump(testdata/mix.pcap, STOP true)`, which sends 2,500 packets; and whether paced turns fill batches at
 /// the Counter `out`.
@@ -46,20 +46,6 @@ const CASES: &[(&str, bool)] = &[
     ),
     ("q :: Queue(9) -> u :: Unqueue -> out :: Counter -> Discard; ScheduleInfo(u 0.5);", false),
 ];
-
-/// All handlers that show what a run has done to packets.
-fn state(run: &Run) -> Vec<(String, String)> {
-    let elements = run.router.read("list", "").unwrap_or_default();
-    let handlers = ["length", "highwater_length", "drops", "count", "losses", "icounts", "ocounts", "fates"];
-    let read = |path: String| run.router.read(&path, "").ok().map(|value| (path, value));
-    let mut found: Vec<_> = elements
-        .lines()
-        .skip(1)
-        .flat_map(|element| handlers.iter().filter_map(move |handler| read(format!("{element}.{handler}"))))
-        .collect();
-    found.extend(read("account".into()));
-    found
-}
 
 #[test]
 fn paced_turns_give_the_results_of_alternating_tasks() {
@@ -106,6 +92,26 @@ const BURSTS: &[(u32, &str, u64, bool)] = &[
         0,
         true,
     ),
+    // These pull one by one, and send on many.
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: DRRSched(900) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s;",
+        491,
+        true,
+    ),
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: StrideSched(2, 3, 1) -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s; Idle -> Queue -> [2] s;",
+        0,
+        true,
+    ),
+    (
+        8,
+        "r :: RoundRobinSwitch -> q :: Queue(8) -> s :: TimeSortedSched -> u :: Unqueue(8) -> out :: Counter -> d :: Discard; r[1] -> Queue(8) -> [1] s;",
+        0,
+        true,
+    ),
+    (8, "q :: Queue(8) -> l :: LinkUnqueue(0, 4GBps) -> out :: Counter -> d :: Discard;", 0, true),
 ];
 
 #[test]

@@ -238,6 +238,11 @@ impl RouterState {
     async fn configure(&mut self, problems: &mut Vec<Diagnostic>, in_steps: Option<GivenUp>) {
         let mut found = self.create(None, in_steps).await;
         self.to_initialize = self.resolve(&mut found).await;
+        if self.resources.needs_single_packets.get() {
+            self.options.batch = 1;
+            // Those of the calls so far have another limit.
+            self.outputs.borrow_mut().clear();
+        }
         sorting::sort_by_key(&mut found, |(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
@@ -250,7 +255,7 @@ impl RouterState {
         in_steps: Option<GivenUp>,
     ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
-        let (mut unbatched, mut line_files) = (false, BTreeSet::new());
+        let mut line_files = BTreeSet::new();
         for (position, &index) in self.order.iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
@@ -274,9 +279,11 @@ impl RouterState {
                 Some((object, given_up)) => create_in_steps(object, config, &mut setup, given_up).await,
                 None => node.class.create(Arguments::new(config), &mut setup),
             };
-            unbatched |=
-                setup.unbatched || setup.line_file.take().is_some_and(|file| !line_files.insert(file));
+            if setup.line_file.take().is_some_and(|file| !line_files.insert(file)) {
+                self.resources.needs_single_packets.set(true);
+            }
             if setup.unbatched && created.is_ok() {
+                self.resources.needs_single_packets.set(true);
                 let result = setup.require_one_shard("acting on other elements while packets pass");
                 created = result.and(created);
             }
@@ -307,9 +314,6 @@ impl RouterState {
             if in_steps.is_some() {
                 pause().await;
             }
-        }
-        if unbatched {
-            self.options.batch = 1;
         }
         found
     }

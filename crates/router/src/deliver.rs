@@ -6,6 +6,7 @@ use element::{Context, Fate, Outputs, Reason};
 use packet::Batch;
 
 use crate::connection::{Arrival, Connection};
+use crate::node::Node;
 use crate::state::RouterState;
 
 /// The maximum number of deliveries per turn. It ends a loop of elements that drops nothing.
@@ -97,7 +98,8 @@ impl RouterState {
         }
     }
 
-    /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
+    /// Whether no pull can be in vain because a packet ends between the input and the queues that feed it, so that one pull brings
+    /// the same as several.
     pub(crate) fn passes_pulls_whole(&self, element: usize, port: usize) -> bool {
         let Some(input) = self.input(element, port) else { return false };
         let known = input.passes_whole.get();
@@ -106,7 +108,8 @@ impl RouterState {
         result
     }
 
-    /// Whether a search upstream of a pull input finds queues, and before them only elements that pass on all that they pull.
+    /// Whether a search upstream of a pull input finds queues, and before them only elements that pass on all that they pull, or pull
+    /// again for what they drop.
     #[cold]
     fn finds_only_queues(&self, element: usize, port: usize) -> bool {
         const ENDS: [Fate; 5] = [Fate::Delivered, Fate::Discarded, Fate::Consumed, Fate::Merged, Fate::Lost];
@@ -129,7 +132,7 @@ impl RouterState {
                 let has = |fates: &[Fate]| fates.iter().any(|fate| info.fates.contains(fate));
                 // A copy may take another way, but the packet itself stays on this one.
                 let has_one_way = node.outputs.len() == 1 || has(&[Fate::Copied]);
-                let passes_all = has_one_way && info.drops.is_empty() && !has(&ENDS);
+                let passes_all = has_one_way && (info.pulls_again || info.drops.is_empty() && !has(&ENDS));
                 // An element without inputs sends nothing, unless it makes packets.
                 let is_silent = node.inputs.is_empty() && !has(&[Fate::Received, Fate::Made]);
                 if !is_silent && (node.inputs.is_empty() || !passes_all) {
@@ -145,10 +148,11 @@ impl RouterState {
     pub(crate) fn pull_from(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
         let Some(input) = self.input(element, port) else { return };
         let Some((peer, peer_port)) = input.peer.filter(|_| !input.links.push) else { return };
-        let Some(output) = self.output(peer, peer_port) else { return };
+        let Some(node) = self.nodes.get(peer) else { return };
+        let Some(output) = node.outputs.get(peer_port) else { return };
         let before = into.len();
         match output.forwards_to.get() {
-            None => drop(self.call(peer, |object, cx| object.pull(cx, peer_port, most, into))),
+            None => self.call_pull(peer, node, (peer_port, most), into),
             // Outputs that forward to each other in a cycle have no packets.
             Some(_) if output.forwarding.get() => {}
             Some(through) => {
@@ -160,5 +164,23 @@ impl RouterState {
         let count = into.len() - before;
         input.add(count);
         output.add(count);
+    }
+
+    /// Pulls at most `most` packets from output `port` of an element, unless it is already being called. This is `call` in fewer
+    /// instructions, because many elements pull packets one by one.
+    #[inline]
+    fn call_pull(&self, element: usize, node: &Node, (port, most): (usize, usize), into: &mut Batch) {
+        let Ok(mut guard) = node.object.try_borrow_mut() else { return };
+        let Some(object) = guard.as_mut() else { return };
+        let mut outputs = self.take_outputs();
+        let caller = self.running.replace(element);
+        object.pull(&mut Context::new(self, &self.resources, &node.element, &mut outputs), port, most, into);
+        drop(guard);
+        self.write_deferred();
+        if !outputs.is_empty() {
+            self.deliver(&mut outputs);
+        }
+        self.running.set(caller);
+        self.outputs.borrow_mut().push(outputs);
     }
 }

@@ -47,6 +47,7 @@ mod runtime;
 mod schedule;
 mod sharding;
 mod signals;
+mod sole_neighbour;
 mod standard;
 mod state;
 mod steering_filter;

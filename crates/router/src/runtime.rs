@@ -28,6 +28,9 @@ impl Ports for RouterState {
     }
 
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
+        if most <= self.options.batch {
+            return self.pull_from(element, port, most, into);
+        }
         // One batch at a time, so that the output of upstream filters stays within the limit.
         let mut left = most;
         while left > 0 {
@@ -234,5 +237,9 @@ impl Elements for RouterState {
             }
         }
         found
+    }
+
+    fn is_sole_neighbour(&self, element: usize, queue: usize) -> bool {
+        RouterState::is_sole_neighbour(self, element, queue)
     }
 }

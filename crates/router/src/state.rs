@@ -199,7 +199,10 @@ impl RouterState {
         drop(guard);
         // Deferred writes of the call precede the delivery of its packets.
         self.write_deferred();
-        self.deliver(outputs);
+        // A pull emits nothing, as a rule.
+        if !outputs.is_empty() {
+            self.deliver(outputs);
+        }
         self.running.set(caller);
         Some(result)
     }

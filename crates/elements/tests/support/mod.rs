@@ -272,3 +272,17 @@ fn visible(run: &Run) -> BTreeMap<String, String> {
     }
     visible
 }
+
+/// All handlers that show what a run has done to packets.
+pub(crate) fn state(run: &Run) -> Vec<(String, String)> {
+    let elements = run.router.read("list", "").unwrap_or_default();
+    let handlers = ["length", "highwater_length", "drops", "count", "losses", "icounts", "ocounts", "fates"];
+    let read = |path: String| run.router.read(&path, "").ok().map(|value| (path, value));
+    let mut found: Vec<_> = elements
+        .lines()
+        .skip(1)
+        .flat_map(|element| handlers.iter().filter_map(move |handler| read(format!("{element}.{handler}"))))
+        .collect();
+    found.extend(read("account".into()));
+    found
+}

@@ -78,18 +78,21 @@ impl Element for DRRSched {
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        for _ in 0..most {
-            match self.pull_one(cx) {
-                Some(packet) => into.push(packet),
-                None => break,
+        let mut pulled = cx.batch();
+        for number in 0..most {
+            let Some(packet) = self.pull_one(cx, &mut pulled) else { break };
+            if number == 0 {
+                cx.set_signal(Direction::Empty, true);
             }
+            into.push(packet);
         }
+        cx.recycle(pulled);
     }
 }
 
 impl DRRSched {
-    /// Tries each input once, starting with the one served last.
-    fn pull_one(&mut self, cx: &mut Context) -> Option<Packet> {
+    /// Tries each input once, starting with the one served last. `pulled` is empty.
+    fn pull_one(&mut self, cx: &mut Context, pulled: &mut Batch) -> Option<Packet> {
         let count = self.inputs.len();
         let mut active = false;
         for _ in 0..count {
@@ -98,7 +101,8 @@ impl DRRSched {
             if packet.is_some() {
                 active = true;
             } else if input.signal.is_active() {
-                packet = cx.pull_one(self.next);
+                cx.pull(self.next, 1, pulled);
+                packet = pulled.pop();
                 input.since = cx.steady();
                 active = true;
             }
@@ -106,7 +110,6 @@ impl DRRSched {
                 None => input.deficit = 0,
                 Some(packet) if packet.len() as u64 <= input.deficit => {
                     input.deficit -= packet.len() as u64;
-                    cx.set_signal(Direction::Empty, true);
                     return Some(packet);
                 }
                 waiting => input.head = waiting,

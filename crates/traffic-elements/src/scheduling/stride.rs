@@ -61,6 +61,9 @@ impl Stride {
                 break;
             }
         }
+        if turns == 1 {
+            return self.reinsert_first();
+        }
         // All that had their turn leave before the first comes back, as their order among each other depends on it.
         let mut stridden = core::mem::take(&mut self.stridden);
         stridden.extend(self.order.drain(..turns));
@@ -68,6 +71,16 @@ impl Stride {
             self.insert(client);
         }
         self.stridden = stridden;
+    }
+
+    /// Moves the first client to where `insert` would put it back.
+    #[inline]
+    fn reinsert_first(&mut self) {
+        let Some((first, others)) = self.order.split_first() else { return };
+        let later = self.position(*first, others);
+        if let Some(moved) = self.order.get_mut(..=later) {
+            moved.rotate_left(1);
+        }
     }
 
     /// The client with tickets, if there is only one.
@@ -136,11 +149,16 @@ impl Stride {
     /// Inserts a client before the first one whose pass is not lower.
     #[inline]
     fn insert(&mut self, port: usize) {
+        self.order.insert(self.position(port, &self.order), port);
+    }
+
+    /// The index of the first of the `others` whose pass is not lower than that of a client.
+    #[inline]
+    fn position(&self, port: usize, others: &[usize]) -> usize {
         let pass = |port: usize| self.clients.get(port).map_or(0, |client| client.pass);
         let own = pass(port);
         let later = |other: &usize| own.wrapping_sub(pass(*other)).cast_signed() <= 0;
-        let index = self.order.iter().position(later).unwrap_or(self.order.len());
-        self.order.insert(index, port);
+        others.iter().position(later).unwrap_or(others.len())
     }
 }
 

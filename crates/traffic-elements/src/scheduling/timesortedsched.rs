@@ -112,24 +112,24 @@ impl TimeSortedSched {
     /// Pulls packets into the free space; returns whether any input announces more.
     fn fill(&mut self, cx: &mut Context) -> bool {
         let mut active = false;
+        let mut batch = cx.batch();
         for index in (0..self.ready.len()).rev() {
             let Some(&port) = self.ready.get(index) else { continue };
             let Some(input) = self.inputs.get_mut(port).filter(|input| input.signal.is_active()) else {
                 continue;
             };
             active = true;
-            let mut batch = cx.batch();
             cx.pull(port, input.space, &mut batch);
             input.space = input.space.saturating_sub(batch.len());
             let since = cx.steady();
             for packet in batch.drain() {
                 self.heap.push(Entry { time: packet.timestamp(), port, since, packet });
             }
-            cx.recycle(batch);
             if input.space == 0 {
                 self.ready.swap_remove(index);
             }
         }
+        cx.recycle(batch);
         active
     }
 

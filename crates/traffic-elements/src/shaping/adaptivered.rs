@@ -37,6 +37,7 @@ const ONE_HALF: u32 = 0x8000;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
+    pulls_again,
     upkeep,
     see = "RED, PI, CoDel",
     drops = "early_drop"

@@ -28,6 +28,7 @@ use super::watched::WatchedQueues;
     group = "shaping",
     ports = "1/1",
     processing = "l/l",
+    pulls_again,
     shards = "sum",
     sums = "drops",
     see = "RED, SetTimestamp",
@@ -93,60 +94,49 @@ impl ControlState {
     }
 }
 
-impl CoDel {
-    /// Pulls a packet and returns whether it may be dropped: `None` without a timestamp.
-    fn take(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, Option<bool>)> {
-        let Some(packet) = cx.pull_one(0) else {
-            self.control.above = None;
-            return None;
-        };
-        let first = packet.first_timestamp();
-        if first.seconds() == 0 {
-            return Some((packet, None));
-        }
-        let late = self.control.is_late(&self.args, now - first, now);
-        Some((packet, Some(late)))
-    }
+/// What the next packet that is pulled is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It answers a pull.
+    First,
+    /// It takes the place of the packet that began a dropping phase, and stays.
+    AfterFirstDrop,
+    /// It takes the place of a packet that was dropped during such a phase.
+    AfterDrop,
+}
 
-    fn discard(&mut self, cx: &mut Context, packet: Packet) {
-        self.drops += 1;
-        cx.drop(packet, Reason::LATE);
-    }
-    fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
-        let judged = self.take(cx, now);
-        let Some((mut packet, Some(mut late))) = judged else {
-            self.control.dropping = false;
-            return judged.map(|(packet, _)| packet);
-        };
-        if self.control.dropping {
-            self.control.dropping = late;
-            while self.control.dropping && now >= self.control.next {
-                self.discard(cx, packet);
-                self.control.count += 1;
-                (packet, late) = self.pull_next(cx, now)?;
-                self.control.dropping = late;
-                if late {
-                    self.control.next = self.control.next_drop_time(&self.args, self.control.next);
+impl CoDel {
+    /// Whether to drop a packet that was pulled at time `now`. Updates what the next one is for.
+    fn should_drop(&mut self, turn: &mut Turn, packet: &Packet, now: Timestamp) -> bool {
+        let CoDel { args, control, .. } = self;
+        let first = packet.first_timestamp();
+        let is_stamped = first.seconds() != 0;
+        let is_late = is_stamped && control.is_late(args, now - first, now);
+        match core::mem::replace(turn, Turn::First) {
+            Turn::First if !is_stamped => control.dropping = false,
+            Turn::First if control.dropping => control.dropping = is_late,
+            Turn::First if is_late && control.starts_dropping(args, now) => {
+                let recently = now - control.next < args.interval && control.count > 2;
+                control.count = if recently { control.count - 2 } else { 1 };
+                control.dropping = true;
+                control.next = control.next_drop_time(args, now);
+                *turn = Turn::AfterFirstDrop;
+                return true;
+            }
+            Turn::First | Turn::AfterFirstDrop => return false,
+            Turn::AfterDrop => {
+                control.dropping = is_late;
+                if is_late {
+                    control.next = control.next_drop_time(args, control.next);
                 }
             }
-        } else if late && self.control.starts_dropping(&self.args, now) {
-            self.discard(cx, packet);
-            let recently = now - self.control.next < self.args.interval && self.control.count > 2;
-            self.control.count = if recently { self.control.count - 2 } else { 1 };
-            self.control.dropping = true;
-            self.control.next = self.control.next_drop_time(&self.args, now);
-            packet = self.pull_next(cx, now)?.0;
         }
-        Some(packet)
-    }
-
-    /// Pulls a replacement for a dropped packet.
-    fn pull_next(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, bool)> {
-        let next = self.take(cx, now);
-        if next.is_none() {
-            self.control.dropping = false;
+        if control.dropping && now >= control.next {
+            control.count += 1;
+            *turn = Turn::AfterDrop;
+            return true;
         }
-        next.map(|(packet, late)| (packet, late.unwrap_or(false)))
+        false
     }
 }
 
@@ -208,10 +198,27 @@ impl Element for CoDel {
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         let now = cx.now();
-        for _ in 0..most {
-            let Some(packet) = self.pull_one(cx, now) else { return };
-            into.push(packet);
+        let mut turn = Turn::First;
+        let mut left = most;
+        let mut pulled = cx.batch();
+        while left > 0 {
+            let wanted = left;
+            let count = cx.pull_burst(0, wanted, &mut pulled);
+            for packet in pulled.drain() {
+                if self.should_drop(&mut turn, &packet, now) {
+                    self.drops += 1;
+                    cx.drop(packet, Reason::LATE);
+                } else {
+                    into.push(packet);
+                    left -= 1;
+                }
+            }
+            if count < wanted {
+                (self.control.above, self.control.dropping) = (None, false);
+                break;
+            }
         }
+        cx.recycle(pulled);
     }
 }
 

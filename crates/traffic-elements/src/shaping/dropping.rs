@@ -8,6 +8,10 @@ pub(crate) fn push_survivors(
     mut batch: Batch,
     mut process: impl FnMut(&mut Context, Packet) -> Option<Packet>,
 ) {
+    if cx.outputs() < 2 {
+        batch.filter_map(|packet| process(cx, packet));
+        return cx.emit(0, batch);
+    }
     for packet in batch.drain() {
         if let Some(packet) = process(cx, packet) {
             cx.send(0, packet);

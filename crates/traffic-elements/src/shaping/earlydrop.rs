@@ -81,9 +81,13 @@ impl<K> EarlyDrop<K> {
         Ok(())
     }
 
-    /// Drops a packet or returns it.
-    fn process(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
-        if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
+    fn queue_names(&self) -> Option<&str> {
+        self.names.as_ref().map(|Raw(names)| names.as_str())
+    }
+
+    /// Drops a packet or returns it, given the length of the queues.
+    fn process(&mut self, cx: &mut Context, length: usize, packet: Packet) -> Option<Packet> {
+        if self.early.should_drop(length, cx.steady(), || cx.random()) {
             self.drops += 1;
             discard(cx, packet);
             return None;
@@ -97,9 +101,7 @@ impl<K: RedVariant> Element for EarlyDrop<K> {
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
-        // Each packet is judged by the queue as the one before has left it.
-        setup.unbatched = true;
+    fn new(args: K, _: &mut Setup) -> Result<Self, SetupError> {
         let (parameters, names) = args.parameters();
         Ok(EarlyDrop {
             early: RandomEarlyDetection::new(parameters)?,
@@ -112,12 +114,16 @@ impl<K: RedVariant> Element for EarlyDrop<K> {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        WatchedQueues::resolve(cx, self.names.as_ref().map(|Raw(names)| names.as_str()))
+        WatchedQueues::resolve(cx, self.queue_names())?;
+        // Each packet is judged by the queues as the one before has left them.
+        if !WatchedQueues::change_only_by(cx, self.queue_names()) {
+            cx.needs_single_packets();
+        }
+        Ok(())
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let names = self.names.as_ref().map(|Raw(names)| names.as_str());
-        self.watched = WatchedQueues::find(cx, names, cx.is_push_output(0))?;
+        self.watched = WatchedQueues::find(cx, self.queue_names(), cx.is_push_output(0))?;
         if let Some(interval) = K::INTERVAL {
             self.next = cx.steady() + interval;
             cx.set_timer(0, self.next);
@@ -136,11 +142,18 @@ impl<K: RedVariant> Element for EarlyDrop<K> {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        push_survivors(cx, batch, |cx, packet| self.process(cx, packet));
+        let mut length = self.watched.length();
+        // A batch of several packets goes to one queue, which has them after this call.
+        let capacity = self.watched.capacity();
+        push_survivors(cx, batch, |cx, packet| {
+            let packet = self.process(cx, length, packet)?;
+            length += usize::from(length < capacity);
+            Some(packet)
+        });
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        pull_survivors(cx, most, into, |cx, packet| self.process(cx, packet));
+        pull_survivors(cx, most, into, |cx, packet| self.process(cx, self.watched.length(), packet));
     }
 
     fn inherit(&mut self, old: &mut Self, _: &mut Context) {

@@ -35,6 +35,7 @@ const MAX_TARGET: u32 = 0xffff;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
+    pulls_again,
     upkeep,
     see = "RED, CoDel",
     drops = "early_drop"
@@ -133,9 +134,7 @@ impl Element for Pi {
     ];
     const LIVE_RECONFIGURE: bool = true;
 
-    fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
-        // The queue is looked at between any two packets.
-        setup.unbatched = true;
+    fn new(args: PiArgs, _: &mut Setup) -> Result<Pi, SetupError> {
         Ok(Pi {
             args: args.check()?,
             watched: WatchedQueues::default(),

@@ -41,6 +41,7 @@ use element::arguments::Probability;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
+    pulls_again,
     see = "AdaptiveRED, PI, CoDel, Queue",
     drops = "early_drop"
 )]

@@ -7,7 +7,20 @@ use crate::storing::Length;
 /// The queues that an element watches.
 #[derive(Default)]
 pub struct WatchedQueues {
-    queues: Vec<(String, Length)>,
+    queues: Vec<Watched>,
+}
+
+struct Watched {
+    element: usize,
+    name: String,
+    length: Length,
+}
+
+impl Watched {
+    fn new(cx: &Context, element: usize) -> Option<Watched> {
+        let name = cx.runtime().element_name(element).to_string();
+        Some(Watched { element, name, length: Length::of(cx, element)? })
+    }
 }
 
 impl WatchedQueues {
@@ -32,17 +45,14 @@ impl WatchedQueues {
                     let element = runtime
                         .find(cx.element(), &name)
                         .ok_or_else(|| SetupError::new(format!("no element named ‘{name}’")))?;
-                    let length = Length::of(cx, element)
+                    let watched = Watched::new(cx, element)
                         .ok_or_else(|| SetupError::new(format!("‘{name}’ is not a Storage element")))?;
-                    queues.push((runtime.element_name(element).to_string(), length));
+                    queues.push(watched);
                 }
             }
             None => {
-                for element in runtime.neighbours(cx.element(), Some(0), downstream) {
-                    if let Some(length) = Length::of(cx, element) {
-                        queues.push((runtime.element_name(element).to_string(), length));
-                    }
-                }
+                let nearest = runtime.neighbours(cx.element(), Some(0), downstream);
+                queues.extend(nearest.into_iter().filter_map(|element| Watched::new(cx, element)));
             }
         }
         if queues.is_empty() {
@@ -51,14 +61,30 @@ impl WatchedQueues {
         Ok(WatchedQueues { queues })
     }
 
+    /// Whether only this element's own packets change the length while it handles a batch: those that it sends to the only
+    /// queue, or pulls from it.
+    pub fn change_only_by(cx: &Context, names: Option<&str>) -> bool {
+        let found = WatchedQueues::find(cx, names, cx.is_push_output(0));
+        let only = found.ok().and_then(|found| match found.queues.as_slice() {
+            [only] => Some(only.element),
+            _ => None,
+        });
+        only.is_some_and(|queue| cx.runtime().is_sole_neighbour(cx.element(), queue))
+    }
+
     /// Packets in all of them together.
     #[inline]
     pub fn length(&self) -> usize {
-        self.queues.iter().map(|(_, length)| length.get()).sum()
+        self.queues.iter().map(|watched| watched.length.get()).sum()
+    }
+
+    /// The most packets that the first one stores.
+    pub fn capacity(&self) -> usize {
+        self.queues.first().map_or(0, |watched| watched.length.capacity())
     }
 
     /// Their names, each followed by `end`.
     pub fn names(&self, end: &str) -> String {
-        self.queues.iter().flat_map(|(name, _)| [name.as_str(), end]).collect()
+        self.queues.iter().flat_map(|watched| [watched.name.as_str(), end]).collect()
     }
 }

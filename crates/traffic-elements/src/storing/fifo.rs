@@ -137,6 +137,7 @@ impl<K: QueuePolicy> Fifo<K> {
     /// Sets the capacity; returns how many packets were over it.
     fn shrink(&mut self, capacity: usize) -> usize {
         self.capacity = capacity;
+        self.length.set_capacity(capacity);
         let surplus = self.stored.shrink(capacity, K::KEEPS_NEWEST);
         self.length.set(self.stored.len());
         surplus
@@ -208,13 +209,15 @@ impl<K: QueuePolicy> Element for Fifo<K> {
 
     fn new(args: K::Args, setup: &mut Setup) -> Result<Fifo<K>, SetupError> {
         let capacity = own_capacity::<K>(args, setup)?;
+        let length = Length::default();
+        length.set_capacity(capacity);
         Ok(Fifo {
             stored: Stored::with_capacity(capacity.min(INITIAL_CAPACITY)),
             capacity,
             highwater: 0,
             drops: 0,
             sleepiness: 0,
-            length: Length::default(),
+            length,
             kind: core::marker::PhantomData,
         })
     }
@@ -244,8 +247,11 @@ impl<K: QueuePolicy> Element for Fifo<K> {
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         let taken = most.min(self.stored.len());
-        for packet in self.stored.packets.drain(..taken) {
-            into.push(packet);
+        if taken == 1 {
+            // Cheaper than a range of one.
+            self.stored.packets.pop_front().into_iter().for_each(|packet| into.push(packet));
+        } else {
+            self.stored.packets.drain(..taken).for_each(|packet| into.push(packet));
         }
         self.stored.count_taken(taken);
         self.packets_removed(cx, taken, most);
@@ -266,7 +272,8 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     }
 
     fn keeps_pace(&self) -> bool {
-        self.stored.len() == 0 && self.capacity > 1
+        // Those that watch its length would see what it never holds if tasks alternate.
+        self.stored.len() == 0 && self.capacity > 1 && !self.length.is_watched()
     }
 
     fn waiting(&self, waiting: &mut Waiting) {

@@ -80,8 +80,10 @@ impl LinkUnqueue {
     /// Pulls packets while the link has room; returns whether any arrived.
     fn fill(&mut self, cx: &mut Context, delayed: Timestamp) -> bool {
         let mut worked = false;
+        let mut pulled = cx.batch();
         while self.last().is_none_or(|last| last <= delayed) {
-            let Some(mut packet) = cx.pull_one(0) else {
+            cx.pull(0, 1, &mut pulled);
+            let Some(mut packet) = pulled.pop() else {
                 self.back_to_back = false;
                 break;
             };
@@ -96,6 +98,7 @@ impl LinkUnqueue {
                 break;
             }
         }
+        cx.recycle(pulled);
         worked
     }
 
@@ -162,13 +165,19 @@ impl Element for LinkUnqueue {
     fn task(&mut self, cx: &mut Context) -> bool {
         let now = cx.now();
         let mut worked = self.fill(cx, now + self.latency);
+        let mut batch = cx.batch();
         while self.link.front().is_some_and(|packet| packet.timestamp() <= now) {
             if let Some(packet) = self.link.pop_front() {
                 self.age.leave(1);
-                cx.send(0, packet);
+                batch.push(packet);
+            }
+            if batch.len() >= cx.batch_limit() {
+                let full = core::mem::replace(&mut batch, cx.batch());
+                cx.emit(0, full);
             }
             worked = true;
         }
+        cx.emit(0, batch);
         self.length.set(self.link.len());
         if let (Some(first), Some(last)) = (self.link.front().map(Packet::timestamp), self.last()) {
             let room = last - self.latency;
