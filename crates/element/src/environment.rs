@@ -280,9 +280,12 @@ pub trait Device {
     fn burst(&self) -> usize {
         1
     }
-    /// How many of the packets that `send` took since the last call could not be sent, or that `receive` read could not be passed
-    /// on, because they are too long.
+    /// How many of the packets that `send` took since the last call could not be sent, because they are too long.
     fn take_refused(&mut self) -> usize {
+        0
+    }
+    /// How many of the packets that `receive` read since the last call could not be passed on, because they are too long.
+    fn take_unreceived(&mut self) -> usize {
         0
     }
     /// Reports packets that were dropped because there was no room.

@@ -216,8 +216,9 @@ const MORE: &[&str] = &[
     // Tables that forget neighbours for others.
     "t :: ARPTable(ENTRY_CAPACITY 1); InfiniteSource(LIMIT 2) -> SetIPAddress(1.0.0.1) -> a :: ARPQuerier(1.0.0.9, 1:1:1:1:1:1, TABLE t)
      -> Discard; Idle -> [1] a; Script(wait 1s, write t.insert 1.0.0.5 2:2:2:2:2:2, wait 1s, stop)",
-    // A device whose frames must be short, a kernel that sends what is no packet, and a server without a connection.
+    // Devices whose frames must be short, a kernel that sends what is no packet, and a server without a connection.
     "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToDevice(short0)",
+    "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToDevice(narrow0); FromDevice(narrow0) -> Discard",
     // Ports of a switch that are full, broken, or for short frames.
     "InfiniteSource(LIMIT 3) -> ToNext(PORT 1)",
     "InfiniteSource(LIMIT 3) -> ToNext(PORT 2)",

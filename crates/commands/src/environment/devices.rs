@@ -140,8 +140,8 @@ struct InterfaceDevice {
     snap: usize,
     /// Buffer for a frame that is longer.
     whole: Vec<u8>,
-    /// Joined frames that can't be cut, since the last call of `take_refused`.
-    refused: usize,
+    /// Joined frames that can't be cut, since the last call of `take_unreceived`.
+    unreceived: usize,
     /// Packets dropped because the pool was exhausted. They are read nevertheless, so that the interface does not
     /// stall.
     no_buffer: u64,
@@ -177,7 +177,7 @@ impl InterfaceDevice {
             name: name.into(),
             snap: settings.snap,
             whole: Vec::new(),
-            refused: 0,
+            unreceived: 0,
             no_buffer: 0,
             missed: Cell::new(0),
         }))
@@ -212,7 +212,7 @@ impl Device for InterfaceDevice {
                 Some(packet) => into.push(packet),
                 None => *no_buffer += 1,
             });
-        self.refused += read.refused;
+        self.unreceived += read.refused;
         let is_empty = read.frames + read.refused == 0;
         let error = if is_empty { self.interface.socket().take_error() } else { None };
         error.map_or(Ok(()), |error| Err(io_error(&error)))
@@ -236,8 +236,8 @@ impl Device for InterfaceDevice {
         BURST
     }
 
-    fn take_refused(&mut self) -> usize {
-        std::mem::take(&mut self.refused)
+    fn take_unreceived(&mut self) -> usize {
+        std::mem::take(&mut self.unreceived)
     }
 
     fn descriptor(&self) -> Option<Descriptor> {

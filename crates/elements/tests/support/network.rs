@@ -92,6 +92,8 @@ struct Endpoint {
     last_sender: Cell<Option<Sender>>,
     /// Packets that were too long since the last question.
     refused: Cell<usize>,
+    /// Packets that were too long to be received, since this was asked.
+    unreceived: Cell<usize>,
 }
 
 /// An endpoint together with the network that it is in.
@@ -159,8 +161,9 @@ impl Network {
     fn open(self: &Rc<Network>, kind: EndpointKind) -> Handle {
         self.opened.set(self.opened.get() + 1);
         let descriptor = Descriptor(self.opened.get());
-        let (arrived, last_sender, refused) = (RefCell::default(), Cell::default(), Cell::default());
-        let endpoint = Rc::new(Endpoint { descriptor, kind, arrived, last_sender, refused });
+        let (arrived, last_sender) = (RefCell::default(), Cell::default());
+        let (refused, unreceived) = (Cell::default(), Cell::default());
+        let endpoint = Rc::new(Endpoint { descriptor, kind, arrived, last_sender, refused, unreceived });
         self.endpoints.borrow_mut().push(Rc::downgrade(&endpoint));
         Handle { network: self.clone(), endpoint }
     }
@@ -300,8 +303,14 @@ fn frame_reply(frame: &[u8], link: [u8; 6], address: Ipv4Addr) -> Option<Vec<u8>
 impl Device for Handle {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         let mut arrived = self.endpoint.arrived.borrow_mut();
+        let is_narrow = self.name().starts_with("narrow");
         for _ in 0..most {
             let Some((bytes, _)) = arrived.front() else { break };
+            if is_narrow && bytes.len() > SHORT_LENGTH {
+                self.endpoint.unreceived.set(self.endpoint.unreceived.get() + 1);
+                arrived.pop_front();
+                continue;
+            }
             let Some(mut packet) = pool.allocate(bytes.len()) else { break };
             packet.data_mut().copy_from_slice(bytes);
             packet.set_timestamp(START);
@@ -331,6 +340,10 @@ impl Device for Handle {
 
     fn take_refused(&mut self) -> usize {
         self.endpoint.refused.take()
+    }
+
+    fn take_unreceived(&mut self) -> usize {
+        self.endpoint.unreceived.take()
     }
 
     fn descriptor(&self) -> Option<Descriptor> {

@@ -250,9 +250,9 @@ impl FromDevice {
         let mut batch = cx.batch();
         let result = device.receive(cx.pool(), most, &mut batch);
         super::report(cx, &self.args.devname, result, &mut self.last_error);
-        let (count, refused) = (batch.len(), device.take_refused());
-        cx.count(Fate::Received, count + refused);
-        cx.count_drops(Reason::TOO_LONG, refused as u64);
+        let (count, long) = (batch.len(), device.take_unreceived());
+        cx.count(Fate::Received, count + long);
+        cx.count_drops(Reason::TOO_LONG, long as u64);
         if self.args.protocol == 0 && self.args.timestamp && !self.args.force_ip {
             self.count += count as u64;
             cx.emit(0, batch);
