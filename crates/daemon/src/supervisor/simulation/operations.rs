@@ -7,14 +7,19 @@ use crate::error::OperationError;
 use crate::store::StoredSwitch;
 use api::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
-    CreateService, CreateSwitch, ExternalSwitch, HandlerPath, Install, Limits, MacAddr, PortDriver, PortName,
-    PortRequest, ScaleService, ServiceName, Stack, StackName, SwitchMode, SwitchName,
+    CreateService, CreateSwitch, ExternalSwitch, FailMode, HandlerPath, Install, Limits, MacAddr, Owner,
+    PortDriver, PortName, PortRequest, Save, ScaleService, ServiceName, Stack, StackName, SwitchMode,
+    SwitchName,
 };
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Switches, and stacks.
 const NAMES: u32 = 4;
+
+/// An owner with whom switches are shared. The others' owner is the default one.
+const OTHER: &str = "other";
 
 /// Boxes.
 const BOXES: u32 = 3;
@@ -79,7 +84,11 @@ fn any_switch(random: &mut Random, name: SwitchName) -> CreateSwitch {
         ports.insert(port.name.clone(), port);
     }
     switch.ports = ports.into_values().collect();
+    if random.below(4) == 0 {
+        switch.shared_with = [OTHER.parse().unwrap()].into();
+    }
     if switch.mode == SwitchMode::Steering {
+        switch.fail_mode = [FailMode::Secure, FailMode::Standalone][random.below(2) as usize];
         switch.flows = (0..random.below(3)).map(|_| any_flow(random)).collect();
     }
     switch
@@ -150,7 +159,7 @@ fn any_chain(random: &mut Random, switch: SwitchName) -> CreateChain {
         services: services.iter().map(|name| name.parse().unwrap()).collect(),
         from: (random.below(2) == 0).then(|| port(random)),
         to: port(random),
-        both_ways: false,
+        both_ways: random.below(3) == 0,
     }
 }
 
@@ -176,6 +185,7 @@ fn any_box(random: &mut Random, name: &BoxName) -> CreateBox {
     let mac = Some(MacAddr::new([2, 0, 0, 0, 1, number]));
     CreateBox {
         ports: vec![PortRequest { attach, mac, ..PortRequest::default() }],
+        owner: if random.below(4) == 0 { OTHER.parse().unwrap() } else { Owner::default() },
         start: random.below(3) > 0,
         cpu_weight: (100 + random.below(2)).try_into().unwrap(),
         // Otherwise they are lost in restarts, which are reported at some time.
@@ -206,8 +216,7 @@ pub(super) fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), Op
         25.. => run_on_services(supervisor, random, switch),
         22 => supervisor.remove_flow(&switch, 1 + u64::from(random.below(4))),
         23..25 => supervisor.add_flow(&switch, &any_flow(random)).map(drop),
-        0..4 => supervisor.apply_stack(&stack, any_stack(random)).map(drop),
-        4 => supervisor.remove_stack_by_force(&stack).map(drop),
+        0..5 => run_on_stacks(supervisor, random, &stack),
         7 if random.below(3) == 0 => supervisor.remove_switch(&switch),
         5..8 => {
             let name = switch_name(random);
@@ -226,7 +235,32 @@ pub(super) fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), Op
                 _ => supervisor.remove_address(&switch, mac),
             }
         }
+        12 if random.below(2) == 0 => {
+            let owner = OTHER.parse().unwrap();
+            match random.below(3) {
+                0 => supervisor.unshare_switch(&switch, &owner).map(drop),
+                _ => supervisor.share_switch(&switch, &owner).map(drop),
+            }
+        }
         _ => run_on_box(supervisor, random),
+    }
+}
+
+/// An operation on a stack. Some await a confirmation, which comes in another operation.
+fn run_on_stacks(
+    supervisor: &Supervisor,
+    random: &mut Random,
+    stack: &StackName,
+) -> Result<(), OperationError> {
+    match random.below(10) {
+        0..5 => supervisor.apply_stack(stack, any_stack(random)).map(drop),
+        5..7 => {
+            let time = Some(Duration::from_secs(3600));
+            supervisor.apply_stack_within(stack, any_stack(random), time, random.below(2) == 0).map(drop)
+        }
+        7 => supervisor.remove_stack_by_force(stack).map(drop),
+        8 => supervisor.confirm_stack(stack),
+        _ => supervisor.roll_back_stack(stack).map(drop),
     }
 }
 
@@ -286,6 +320,9 @@ fn run_on_box(supervisor: &Supervisor, random: &mut Random) -> Result<(), Operat
             0 => supervisor.remove_box(&name),
             _ => supervisor.remove_stopped_box(&name),
         },
+        4 if random.below(2) == 0 => {
+            supervisor.save(&name, &ConfigurationName::main(), &Save { preview: false }).map(drop)
+        }
         3..5 => {
             let configuration = any_text(random).to_string();
             let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };

@@ -151,13 +151,46 @@ fn boxes(supervisor: &Supervisor, inventory: &InventoryReply) -> Views {
     Views { real: real.collect(), held: held.collect(), stored: stored.collect() }
 }
 
+/// What supervisor and store hold of stacks. The fabric knows none. The last line of each tells what it is rolled back to, if it
+/// awaits confirmation.
+fn stacks(supervisor: &Supervisor) -> Views {
+    let store = supervisor.0.store();
+    let unconfirmed = store.unconfirmed().unwrap();
+    let stored = store.stacks().unwrap();
+    drop(store);
+    let lines = |before: &dyn Fn(&StackName) -> Option<String>| -> Objects {
+        let all = stored.iter().map(|stored| {
+            let lines = [format!("{stored:?}")].into_iter().chain(before(&stored.name));
+            (stored.name.to_string(), lines.collect())
+        });
+        all.collect()
+    };
+    let held = lines(&|name| {
+        let pending = supervisor.0.pending();
+        pending.get(name).map(|pending| format!("{} {:?}", pending.busy, pending.before))
+    });
+    let stored = lines(&|name| {
+        let found = unconfirmed.iter().find(|unconfirmed| unconfirmed.name == *name);
+        found.map(|unconfirmed| format!("false {:?}", unconfirmed.before))
+    });
+    let known = |name: &StackName| stored.contains_key(name.as_str());
+    assert!(unconfirmed.iter().all(|unconfirmed| known(&unconfirmed.name)), "{unconfirmed:?}");
+    assert!(supervisor.0.pending().keys().all(known), "{:?}", supervisor.0.pending());
+    Views { real: held.clone(), held, stored }
+}
+
+/// Whether there are stacks that await confirmation.
+pub(super) fn awaits_confirmation([.., stacks]: &[Views; 3]) -> bool {
+    stacks.stored.values().any(|lines| lines.len() > 1)
+}
+
 /// The names of all boxes, sorted.
 pub(super) fn names_of_boxes(supervisor: &Supervisor) -> Vec<String> {
     let names = supervisor.0.all().into_iter().map(|managed| managed.inner().definition.name.to_string());
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-pub(super) fn views(supervisor: &Supervisor) -> [Views; 2] {
+pub(super) fn views(supervisor: &Supervisor) -> [Views; 3] {
     let fabric = supervisor.0.fabrics.all().remove(0);
     let mut found = None;
     // A box whose start failed is started again a little later. Until then nothing is installed in it. An instance that is
@@ -171,7 +204,7 @@ pub(super) fn views(supervisor: &Supervisor) -> [Views; 2] {
         let is_settled = !is_starting
             && [&boxes.held, &boxes.stored, &boxes.real].iter().all(|view| view.keys().eq(&listed))
             && has_steering_as_held(&switches);
-        found = Some([switches, boxes]);
+        found = Some([switches, boxes, stacks(supervisor)]);
         is_settled
     });
     found.unwrap()
@@ -185,7 +218,7 @@ fn has_steering_as_held(switches: &Views) -> bool {
 }
 
 /// Whether each box is attached to its switch, if there is one.
-pub(super) fn assert_attached(supervisor: &Supervisor, [switches, _]: &[Views; 2]) {
+pub(super) fn assert_attached(supervisor: &Supervisor, [switches, ..]: &[Views; 3]) {
     for managed in supervisor.0.all() {
         let definition = managed.inner().definition.clone();
         for port in &definition.ports {
@@ -218,8 +251,8 @@ pub(super) fn assert_numbers(supervisor: &Supervisor, before: &Views, after: &Vi
 }
 
 /// Whether the three hold the same objects, and the fabric runs the boxes that are to run, with the stored writes.
-pub(super) fn assert_agreement([switches, boxes]: &[Views; 2]) {
-    for views in [switches, boxes] {
+pub(super) fn assert_agreement([switches, boxes, stacks]: &[Views; 3]) {
+    for views in [switches, boxes, stacks] {
         assert_eq!(views.held, views.stored);
         assert_eq!(views.real.keys().collect::<Vec<_>>(), views.held.keys().collect::<Vec<_>>());
     }
