@@ -253,7 +253,7 @@ fn run_on_stacks(
     stack: &StackName,
 ) -> Result<(), OperationError> {
     match random.below(10) {
-        0..5 => supervisor.apply_stack(stack, any_stack(random)).map(drop),
+        0..5 => supervisor.apply_stack_within(stack, any_stack(random), None, false).map(drop),
         5..7 => {
             let time = Some(Duration::from_secs(3600));
             supervisor.apply_stack_within(stack, any_stack(random), time, random.below(2) == 0).map(drop)
