@@ -100,7 +100,7 @@ fn replace_daemon(bed: &mut TestBed, before: &[Views; 3]) {
 #[test]
 fn a_failed_operation_changes_nothing() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let schedules = number("CLICKBOX_TEST_SCHEDULES").unwrap_or(2000);
+    let schedules = number("CLICKBOX_TEST_SCHEDULES").unwrap_or(1200);
     let clock = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("CLICKBOX_TEST_SEED").unwrap_or_else(clock);
     println!("seed {seed}: repeat with CLICKBOX_TEST_SEED={seed}");

@@ -9,7 +9,7 @@ use api::{
     AddFlow, AddPort, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain,
     CreateService, CreateSwitch, ExternalSwitch, FailMode, HandlerPath, Install, Limits, MacAddr, Owner,
     PortDriver, PortName, PortRequest, Save, ScaleService, ServiceName, Stack, StackName, SwitchMode,
-    SwitchName,
+    SwitchName, Translation,
 };
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,15 +124,44 @@ fn any_stack(random: &mut Random) -> Stack {
     stack
 }
 
+/// A configuration of an instance: of a translator, or with so many faces.
+fn instance_text(random: &mut Random, is_translator: bool, faces: usize) -> String {
+    let note = random.below(2);
+    let text = match (is_translator, faces) {
+        (true, _) => {
+            "define($TRANSLATE_ADDRESS 192.0.2.1, $TRANSLATE_PORTS 1-65535);
+             f :: IPRewriter(pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1, drop);
+             FromDevice(0) -> f -> ToDevice(1); FromDevice(1) -> [1]f; f[1] -> ToDevice(0);"
+        }
+        (false, 1) => "FromDevice(0) -> f :: IPFilter(allow all) -> ToDevice(0);",
+        _ => "FromDevice(0) -> f :: IPFilter(allow all) -> ToDevice(1); FromDevice(1) -> ToDevice(0);",
+    };
+    match random.below(8) {
+        0 => TEXTS[2].to_string(),
+        _ => format!("{text} // {note}"),
+    }
+}
+
 /// A service at a switch that may not be a steering one. It may send to what may not exist.
 fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
     let name: ServiceName = format!("svc{}", random.below(2)).parse().unwrap();
     let destination = ["port:port0", "svc0", "svc1", "chain:chain0"][random.below(4) as usize];
+    let is_translator = random.below(4) == 0;
+    let faces = if is_translator { 2 } else { 1 + random.below(2) as usize };
+    let translation = is_translator.then(|| Translation {
+        ranges: vec!["203.0.113.1:1024-65535".parse().unwrap()],
+        slices: 1 + random.below(4) as u16,
+        mappings: Vec::new(),
+    });
     CreateService {
-        instance: process(name.as_str(), any_text(random)),
+        // As for other boxes.
+        instance: CreateBox {
+            keep_writes: true,
+            ..process(name.as_str(), &instance_text(random, is_translator, faces))
+        },
         name,
         switch,
-        faces: ["in=0", "in=0,out=1"][random.below(2) as usize].parse().unwrap(),
+        faces: ["in=0", "in=0,out=1"][faces - 1].parse().unwrap(),
         replicas: 1 + random.below(2) as u16,
         // The daemon would scale it at times of its own.
         auto: None,
@@ -142,7 +171,7 @@ fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
         } else {
             BTreeSet::new()
         },
-        translation: None,
+        translation,
         container: false,
         places: None,
         trust_pool: false,
@@ -279,7 +308,10 @@ fn run_on_services(
             supervisor.scale_service(&name, ScaleService { replicas, auto: None, drain_seconds: 0 }).map(drop)
         }
         4 => {
-            let configuration = any_text(random).to_string();
+            let definition = supervisor.find_service(&name).map(|(_, stored)| stored.definition);
+            let is_translator = definition.as_ref().is_some_and(|found| found.translation.is_some());
+            let faces = definition.map_or(1, |found| found.instance.ports.len());
+            let configuration = instance_text(random, is_translator, faces);
             let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };
             supervisor.reload_service(&name, &install).map(drop)
         }
