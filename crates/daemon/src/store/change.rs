@@ -53,6 +53,16 @@ pub(crate) struct Interrupted {
     pub(super) began: String,
 }
 
+impl Interrupted {
+    /// The box that was to be started.
+    pub(crate) fn started_box(&self) -> Option<&BoxName> {
+        match &self.subject {
+            Subject::Box(name) if self.action == Some(Action::Start) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.action {

@@ -20,7 +20,7 @@ mod simulation;
 mod switches;
 mod writes;
 
-pub(crate) use change::{Action, OperationId, StoreChange};
+pub(crate) use change::{Action, Interrupted, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
 pub(crate) use entries::{
     StoredBox, StoredChain, StoredConfiguration, StoredFlow, StoredFlows, StoredInstance, StoredService,

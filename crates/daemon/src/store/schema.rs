@@ -175,10 +175,19 @@ impl Store {
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
+        Self::prepare(opened, path.map(Reserve::new), log)
+    }
+
+    /// Prepares the store behind a new connection for its use.
+    fn prepare(
+        connection: Connection,
+        reserve: Option<Reserve>,
+        log: Option<Damage>,
+    ) -> Result<Self, StoreError> {
         let mut store = Self {
-            connection: opened,
+            connection,
             synchronous: Synchronous::Full,
-            reserve: path.map(Reserve::new),
+            reserve,
             #[cfg(test)]
             commits_fail: false,
             damage: log.into_iter().collect(),
@@ -194,6 +203,13 @@ impl Store {
         let unreadable = store.set_unreadable_aside()?;
         store.damage.extend(unreadable);
         Ok(store)
+    }
+
+    /// What the next daemon opens if this one ends now. Whatever this one does with its store later fails.
+    #[cfg(test)]
+    pub(crate) fn leave(&mut self) -> Result<Self, StoreError> {
+        let connection = std::mem::replace(&mut self.connection, Connection::open_in_memory()?);
+        Self::prepare(connection, self.reserve.take(), None)
     }
 
     /// Takes the damage that was found when the store was opened.

@@ -16,6 +16,9 @@ use api::{
 };
 use std::time::{Duration, Instant};
 
+/// When a stack is rolled back again whose rollback failed, and whose end of the wait could not be stored.
+const RETRY_TIME: Duration = Duration::from_secs(60);
+
 impl Supervisor {
     /// Applies a stack: all of it, or nothing if any part is rejected. If `time` is given, the stack is rolled back
     /// after that time unless it is confirmed. Switches that others use are removed only if `is_forced`.
@@ -49,16 +52,27 @@ impl Supervisor {
         let stored = StoredUnconfirmed { name: name.clone(), before };
         let order = StackOrder { others: vec![StoreChange::PutUnconfirmed(stored)], ..order };
         let applied = self.change_stack(order, name, stack);
+        self.wait_if_stored(name, applied.is_ok(), time);
+        applied
+    }
+
+    /// Lets a stack wait for its confirmation if the store says that it does: a step after the commit may have failed, or the
+    /// end of the wait could not be stored. `is_known`: the store need not be asked.
+    fn wait_if_stored(&self, name: &StackName, is_known: bool, time: Duration) {
+        let is_stored = || {
+            let stored = self.0.store().unconfirmed();
+            stored.is_ok_and(|stored| stored.iter().any(|stored| stored.name == *name))
+        };
+        let waits = is_known || is_stored();
         let mut pending = self.0.pending();
-        match (&applied, pending.get_mut(name)) {
-            (Ok(_), Some(entry)) => {
+        match pending.get_mut(name).filter(|_| waits) {
+            Some(entry) => {
                 entry.busy = false;
                 entry.due = Instant::now() + time;
                 entry.until = Time::from(Time::now().system() + time);
             }
-            _ => drop(pending.remove(name)),
+            None => drop(pending.remove(name)),
         }
-        applied
     }
 
     /// Returns an error if the stack awaits confirmation.
@@ -91,13 +105,16 @@ impl Supervisor {
         result
     }
 
-    /// Ends the wait for a confirmation after a rollback. If another operation was in its way, the stack waits on.
+    /// Ends the wait for a confirmation after a rollback. If another operation was in its way, or the end of the wait could not be
+    /// stored, the stack waits on.
     fn settle(&self, name: &StackName, result: &Result<Changes, OperationError>) {
-        let mut pending = self.0.pending();
-        match (result, pending.get_mut(name)) {
-            (Err(OperationError::Changing(_)), Some(entry)) => entry.busy = false,
-            _ => drop(pending.remove(name)),
+        if matches!(result, Err(OperationError::Changing(_))) {
+            if let Some(entry) = self.0.pending().get_mut(name) {
+                entry.busy = false;
+            }
+            return;
         }
+        self.wait_if_stored(name, false, RETRY_TIME);
     }
 
     /// Claims the confirmation of a stack, so that no other thread confirms it or rolls it back.
@@ -139,7 +156,7 @@ impl Supervisor {
             }
         };
         if result.is_err() {
-            // The stack stays as it is. If this cannot be stored, the next daemon tries again to roll it back.
+            // The stack stays as it is. If this cannot be stored, it is rolled back later.
             let _ = self.0.store().apply(&[confirmed]);
         }
         self.0.journal.note(EventKind::StackRolledBack, name, message);
@@ -217,5 +234,28 @@ impl Supervisor {
         }
         (stack.services, stack.chains) = self.steering_of_stack(name)?;
         Ok(Some(stack))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::TestBed;
+    use super::*;
+
+    #[test]
+    fn a_stack_whose_rollback_cannot_be_stored_waits_on() {
+        let bed = TestBed::with_probe();
+        let name: StackName = "web".parse().unwrap();
+        let lan = CreateSwitch::new("lan".parse().unwrap());
+        let stack = Stack { switches: vec![lan.clone()], ..Stack::default() };
+        let time = Some(Duration::from_secs(3600));
+        bed.apply_stack_within(&name, stack, time, false).unwrap();
+        bed.fail_commits(true);
+        bed.roll_back_stack(&name).unwrap_err();
+        bed.fail_commits(false);
+        let failure = bed.apply_stack_within(&name, Stack::default(), None, false).unwrap_err();
+        assert!(matches!(failure, OperationError::Unconfirmed(_)), "{failure}");
+        bed.roll_back_stack(&name).unwrap();
+        assert!(bed.show_switch(&lan.name).is_err() && bed.0.store().unconfirmed().unwrap().is_empty());
     }
 }

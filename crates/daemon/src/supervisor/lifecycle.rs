@@ -2,11 +2,12 @@
 
 use super::claims::Claim;
 use super::managed_box::ManagedBox;
+use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
-use crate::store::{Action, StoreChange, StoredConfiguration};
-use api::{BoxName, BoxStatus, Diagnostic, File, RecordedWrite};
+use crate::store::{Action, Interrupted, StoreChange, StoredConfiguration};
+use api::{BoxName, BoxStatus, Diagnostic, File, RecordedWrite, Subject};
 use parking_lot::MutexGuard;
 use protocol::fabric::{Asked, BoxRuntime, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
@@ -30,30 +31,35 @@ impl Supervisor {
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         self.0.managed_box(name)?;
         self.refuse_while_draining()?;
-        let managed = self.operate(Action::Start, name, &|| vec![Claim::change(name)], |operation| {
-            let managed = self.0.managed_box(name)?;
-            let _change = lock_for_change(&managed)?;
-            if managed.inner().removed {
-                return Err(OperationError::NoBox(name.clone()));
-            }
-            let before = std::mem::replace(&mut managed.inner().running, true);
-            operation.add(StoreChange::SetRunning(name.clone(), true));
-            operation.note_started(&managed);
-            if let Err(failure) = self.boot(&managed, Boot::default()) {
-                managed.inner().running = before;
-                return Err(failure);
-            }
-            let started = managed.clone();
-            operation.undo_by(move |supervisor| {
-                started.inner().running = before;
-                // One that is to run was stopped for a restart, or has crashed.
-                if !before {
-                    supervisor.bring_down(&started.name, false);
-                }
-            });
-            Ok(managed.clone())
-        })?;
+        let claims = || vec![Claim::change(name)];
+        let managed =
+            self.operate(Action::Start, name, &claims, |operation| self.start_in(operation, name))?;
         self.status(&managed)
+    }
+
+    /// Starts a box as a step of an operation.
+    fn start_in(&self, operation: &mut Operation, name: &BoxName) -> Result<Arc<ManagedBox>, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        if managed.inner().removed {
+            return Err(OperationError::NoBox(name.clone()));
+        }
+        let before = std::mem::replace(&mut managed.inner().running, true);
+        operation.add(StoreChange::SetRunning(name.clone(), true));
+        operation.note_started(&managed);
+        if let Err(failure) = self.boot(&managed, Boot::default()) {
+            managed.inner().running = before;
+            return Err(failure);
+        }
+        let started = managed.clone();
+        operation.undo_by(move |supervisor| {
+            started.inner().running = before;
+            // One that is to run was stopped for a restart, or has crashed.
+            if !before {
+                supervisor.bring_down(&started.name, false);
+            }
+        });
+        Ok(managed.clone())
     }
 
     /// Orders the fabric to start a box with its stored configurations. The caller holds the box's `change` lock.
@@ -150,11 +156,35 @@ impl Supervisor {
     pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
         self.refuse_while_draining()?;
+        let subject = Subject::from(name);
+        self.require_own(&subject)?;
+        // Before the stop, so that the next daemon starts the box if this one ends meanwhile.
+        let id = self.0.store().begin(Action::Start, &subject)?;
+        let mut operation = self.operation(id);
+        // Before the claim, which another request may hold that waits for the box.
         self.bring_down(name, true);
-        match self.start_box(name) {
+        let _claims = self.claim_for(&subject, &|| vec![Claim::change(name)])?;
+        match self.start_in(&mut operation, name) {
             // Another thread started it in between, which is fine.
-            Err(OperationError::Fabric(FabricError::State { .. })) => self.status(&managed),
-            other => other,
+            Err(OperationError::Fabric(FabricError::State { .. })) => {}
+            started => {
+                started?;
+                operation.commit()?;
+            }
+        }
+        self.status(&managed)
+    }
+
+    /// Starts the boxes that an earlier daemon had stopped in order to start them again.
+    pub(super) fn start_interrupted(&self, interrupted: &[Interrupted]) {
+        for name in interrupted.iter().filter_map(Interrupted::started_box) {
+            let Ok(managed) = self.0.managed_box(name) else { continue };
+            let phase = self.runtime(name, Asked::None).map(|runtime| runtime.phase);
+            if phase.is_ok_and(|phase| phase == Phase::Stopped) {
+                // It is started like a new one, if it is to run.
+                let how = Boot { restore: true, ..Boot::default() };
+                self.start_wanted(&managed, None, how);
+            }
         }
     }
 }
@@ -202,5 +232,35 @@ pub(super) fn in_source(failure: OperationError, source: Option<&str>) -> Operat
     match failure {
         OperationError::Refused(found) => OperationError::Refused(with_source(found, source)),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::{TestBed, process, until};
+    use super::*;
+    use crate::fabric::{Fault, plan_fault};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_box_whose_restart_was_interrupted_is_started_by_the_next_daemon() {
+        let mut bed = TestBed::unwatched_with_click();
+        let names: [BoxName; 2] = ["fw", "off"].map(|name| name.parse().unwrap());
+        for name in &names {
+            bed.create_box(process(name.as_str(), "Idle -> Discard;")).unwrap();
+        }
+        bed.stop_box(&names[1]).unwrap();
+        for name in &names {
+            let store = Rc::new(RefCell::new(None));
+            let (supervisor, left) = (bed.supervisor.clone(), store.clone());
+            let end = Box::new(move || *left.borrow_mut() = Some(supervisor.kill()));
+            // It ends when the box is stopped.
+            plan_fault(Some(Fault { orders: 0, is_executed: true, end }));
+            bed.restart_box(name).unwrap_err();
+            bed.start_next_daemon(store.take().unwrap());
+        }
+        until("the box runs", || bed.phase(&names[0]) == Some(Phase::Running));
+        assert_eq!(bed.phase(&names[1]), Some(Phase::Stopped), "it did not run before");
     }
 }

@@ -94,7 +94,8 @@ impl Operation<'_> {
         self.numbered.extend(switches.into_iter().cloned());
     }
 
-    fn commit(&mut self) -> Result<(), OperationError> {
+    /// Commits the changes, and does what was deferred until then.
+    pub(super) fn commit(&mut self) -> Result<(), OperationError> {
         let state = &self.supervisor.0;
         let mut marks = Vec::new();
         for switch in std::mem::take(&mut self.numbered) {
@@ -226,7 +227,15 @@ impl Supervisor {
             (Action::Create, Subject::Box(_)) => self.0.store().begin_with_box(action, &subject),
             _ => self.0.store().begin(action, &subject)?,
         };
-        let mut operation = Operation {
+        let mut operation = self.operation(id);
+        let result = steps(&mut operation)?;
+        operation.commit()?;
+        Ok(result)
+    }
+
+    /// An operation that has begun in the store.
+    pub(super) fn operation(&self, id: OperationId) -> Operation<'_> {
+        Operation {
             supervisor: self,
             id,
             undo: Vec::new(),
@@ -235,9 +244,6 @@ impl Supervisor {
             started: Vec::new(),
             numbered: BTreeSet::new(),
             is_committed: false,
-        };
-        let result = steps(&mut operation)?;
-        operation.commit()?;
-        Ok(result)
+        }
     }
 }

@@ -206,8 +206,8 @@ impl Supervisor {
         }
     }
 
-    /// Defines a box in the fabric. Ports whose switch was removed are attached to nothing; they wait for a new switch of
-    /// that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
+    /// Defines a box in the fabric. Ports whose switch was removed, or is not shared with the owner, are attached to
+    /// nothing; they wait for a new switch of that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
     pub(super) fn define_restored(&self, managed: &ManagedBox) {
         let definition = self.restorable_definition(managed);
         let (attachable, stopped) = (definition.attachable.clone(), definition.stopped);
@@ -225,7 +225,9 @@ impl Supervisor {
         };
         let mut attachable = wanted.clone();
         for port in &mut attachable.ports {
-            if matches!(&port.attach, Attachment::Switch(switch) if !self.0.switches().contains_key(switch)) {
+            let Attachment::Switch(switch) = &port.attach else { continue };
+            let is_there = self.0.switches().contains_key(switch);
+            if !is_there || self.check_owner(switch, &wanted.owner).is_err() {
                 port.attach = Attachment::Nothing;
             }
         }
@@ -453,7 +455,7 @@ fn is_same_port(stored: &AddPort, found: &AddPort) -> bool {
 /// A definition of a box that a fabric gets again.
 struct Restorable {
     wanted: CreateBox,
-    /// The same, attached to nothing instead of switches that were removed.
+    /// The same, attached to nothing instead of switches that were removed or are not shared with the owner.
     attachable: CreateBox,
     /// Whether the box does not run.
     stopped: bool,
@@ -510,6 +512,27 @@ mod tests {
         assert!(is_defined(&bed, &new.name));
         bed.replace_fabric();
         assert!(is_defined(&bed, &new.name));
+    }
+
+    #[test]
+    fn the_next_fabric_attaches_no_box_to_a_switch_that_is_not_shared_with_its_owner() {
+        let bed = TestBed::with_probe();
+        let (lan, name): (SwitchName, BoxName) = ("lan".parse().unwrap(), "fw".parse().unwrap());
+        let owner: Owner = "red".parse().unwrap();
+        let alone = CreateSwitch::new(lan.clone());
+        bed.create_switch(CreateSwitch { shared_with: [owner.clone()].into(), ..alone.clone() }).unwrap();
+        let attach = Attachment::Switch(lan.clone());
+        let ports = vec![PortRequest { attach, ..PortRequest::default() }];
+        bed.create_box(CreateBox { ports, owner: owner.clone(), ..process("fw", "drop") }).unwrap();
+        let ports = || bed.show_switch(&lan).unwrap().port_list.len();
+        assert_eq!(ports(), 1);
+        bed.remove_switch(&lan).unwrap();
+        bed.create_switch(alone).unwrap();
+        assert_eq!(ports(), 0);
+        bed.replace_fabric_of(&name);
+        assert_eq!(ports(), 0);
+        bed.share_switch(&lan, &owner).unwrap();
+        assert_eq!(ports(), 1);
     }
 
     /// An operation that was interrupted had replaced the switch, and the box was attached to the new one.

@@ -346,7 +346,17 @@ impl Supervisor {
 
     /// The same without the thread that watches services: tests decide when they are looked at.
     pub(super) fn start_unwatched(settings: &Settings) -> Result<Self, StartError> {
-        let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
+        let store = Store::open(settings.store.as_deref(), settings.store_pages)?;
+        // No other daemon could adopt the boxes of one without a store.
+        Self::start_with_store(settings, store, settings.ends_fabric || settings.store.is_none())
+    }
+
+    /// The same with a store that is open already.
+    pub(super) fn start_with_store(
+        settings: &Settings,
+        mut store: Store,
+        ends_fabric: bool,
+    ) -> Result<Self, StartError> {
         let (damage, interrupted) = (store.take_damage(), store.take_interrupted());
         let (earlier, events) = (store.events()?, store.counter("events")?);
         let news = Arc::<News>::default();
@@ -381,7 +391,7 @@ impl Supervisor {
             change: Mutex::default(),
             output_folder: settings.store.as_deref().and_then(output_folder),
             store_file: settings.store.clone(),
-            ends_fabric: settings.ends_fabric || settings.store.is_none(),
+            ends_fabric,
             upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),
             sockets: Mutex::default(),
@@ -401,12 +411,13 @@ impl Supervisor {
         for damage in damage {
             supervisor.0.note_damage(&damage);
         }
-        for interrupted in interrupted {
-            let message = interrupted.to_string();
-            supervisor.0.journal.note(EventKind::OperationInterrupted, interrupted.subject, message);
+        for interrupted in &interrupted {
+            let (subject, message) = (interrupted.subject.clone(), interrupted.to_string());
+            supervisor.0.journal.note(EventKind::OperationInterrupted, subject, message);
         }
         supervisor.load()?;
         supervisor.connect_all()?;
+        supervisor.start_interrupted(&interrupted);
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.watch_launcher().map_err(|error| OperationError::system("watch the launcher", error))?;
         supervisor.roll_back_unconfirmed()?;
@@ -456,6 +467,14 @@ impl Supervisor {
         // If it fails, for example because the disk is full, the definitions stay in the log, which is read at the next
         // start.
         let _ = store.close();
+    }
+
+    /// Ends the daemon as if it had been killed: what it does later has no effect. Returns the store as the next one finds it.
+    #[cfg(test)]
+    pub(super) fn kill(&self) -> Store {
+        self.0.ending.store(true, Ordering::SeqCst);
+        self.0.fabrics.close();
+        self.0.store().leave().unwrap()
     }
 
     /// Whether the daemon is shutting down.

@@ -2,6 +2,7 @@
 
 use super::state::Supervisor;
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::thread_fabric::ThreadFabric;
 use api::{BoxName, CreateBox, Sandbox, Size};
 use protocol::fabric::{Asked, Phase};
@@ -25,6 +26,12 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
 pub(super) fn process(name: &str, configuration: &str) -> CreateBox {
     let definition = CreateBox::new(name.parse().unwrap(), configuration);
     CreateBox { sandbox: Sandbox::Process, memory: Size(8 << 20), ..definition }
+}
+
+/// A supervisor that leaves its fabric running when it ends.
+fn start_daemon(fabric: &Arc<ThreadFabric>, store: Store) -> Supervisor {
+    let settings = Settings::new(fabric.clone(), "clickbox");
+    Supervisor::start_with_store(&settings, store, false).unwrap()
 }
 
 /// A supervisor without a store on disk, and its fabric.
@@ -52,11 +59,16 @@ impl TestBed {
         Self::new(image::CLICKBOX, "clickbox")
     }
 
-    /// The same, whose services are looked at only when the test does so.
+    /// The same, whose services are looked at only when the test does so. Its fabric outlives the daemon.
     pub(super) fn unwatched_with_click() -> Self {
         let fabric = ThreadFabric::new(image::CLICKBOX, 1);
-        let supervisor = Supervisor::start_unwatched(&Settings::new(fabric.clone(), "clickbox")).unwrap();
+        let supervisor = start_daemon(&fabric, Store::open(None, None).unwrap());
         Self { supervisor, fabric }
+    }
+
+    /// Starts the next daemon, with the store that the one before has left.
+    pub(super) fn start_next_daemon(&mut self, store: Store) {
+        self.supervisor = start_daemon(&self.fabric, store);
     }
 
     fn new(image: &'static [u8], name: &str) -> Self {
