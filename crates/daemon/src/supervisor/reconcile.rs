@@ -207,7 +207,8 @@ impl Supervisor {
     }
 
     /// Defines a box in the fabric. Ports whose switch was removed, or is not shared with the owner, are attached to
-    /// nothing; they wait for a new switch of that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
+    /// nothing; they wait for a new switch of that name. A box whose ports cannot be attached is attached to nothing, but can be
+    /// inspected and removed.
     pub(super) fn define_restored(&self, managed: &ManagedBox) {
         let definition = self.restorable_definition(managed);
         let (attachable, stopped) = (definition.attachable.clone(), definition.stopped);
