@@ -223,7 +223,9 @@ impl Gathered {
         let places = mixed.first as usize..(mixed.first + mixed.places) as usize;
         let (mut least, mut most, mut count) = (u32::MAX, 0, 0);
         let is_taken = |place: &Place| place.height == height && !place.batch.is_empty();
-        for place in self.places.get(places.clone())?.iter().filter(|place| is_taken(place)) {
+        // The last ones do not exist before they get packets.
+        let existing = self.places.iter().skip(places.start).take(places.len());
+        for place in existing.filter(|place| is_taken(place)) {
             for packet in place.batch.as_slice() {
                 (least, most) = (least.min(packet.stamp()), most.max(packet.stamp()));
             }
@@ -246,7 +248,7 @@ impl Gathered {
                 }
             }
             // The memory of the others stays for what is gathered next.
-            let emptied = self.take_place(number)?;
+            let emptied = self.take_place(number).unwrap_or_default();
             match all.has_memory() {
                 false => all = emptied,
                 true => self.places.get_mut(number)?.batch = emptied,

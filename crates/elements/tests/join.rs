@@ -27,6 +27,9 @@ const CASES: &[(&str, bool)] = &[
     ("ip :: Classifier(12/0800, -); ip[1] -> Discard; ip[0] -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(tcp src port < 2000, tcp, udp, -);
       rw :: IPAddrRewriter(keep 0 0, pattern 1.0.0.1-1.0.0.200# - 0 0, drop); c[0] -> [1] rw; c[1] -> Null -> n :: Null -> [0] rw; c[2] -> n; c[3] -> [1] rw;
       Idle -> [2] rw -> out :: ToDump(out);", true),
+    // No packet goes to the last of the inputs.
+    ("ip :: Classifier(12/0800, -); ip[1] -> Discard; ip[0] -> Strip(14) -> CheckIPHeader -> c :: IPClassifier(tcp, ip proto 200, -);
+      rw :: IPRewriter(keep 0 0, pass 0, pass 0) -> out :: ToDump(out); c[0] -> rw; c[1] -> [2] rw; c[2] -> [1] rw;", true),
     // They meet at several inputs of an element that does not mix them.
     ("h :: HashSwitch(26, 8); h[0] -> s :: RoundRobinSwitch; h[1] -> x :: EtherSwitch; h[2] -> [1] x; Idle -> [2] x; s -> [3] x; x[0] -> out :: ToDump(out); x[1] -> out; x[2] -> out; x[3] -> out;", false),
     // Two elements depend on the order, the copies of a Tee meet, packets also come from elsewhere, and a loop.
