@@ -167,6 +167,41 @@ fn a_packet_above_the_mtu_is_explained() {
     }
 }
 
+/// After a swap, frames come from the interface that took the place of a removed one, and go to it.
+#[test]
+fn a_swap_finds_an_interface_that_is_back() {
+    let found = in_namespace(
+        r#"
+        ip link set lo up
+        pair() { ip link add one type veth peer name two && ip link set one up && ip link set two up; }
+        config='control :: ControlSocket(TCP, 7777, RETRIES 1, RETRY_WARNINGS false);
+            from :: FromDevice(two, PROMISC true) -> k :: Classifier(12/88b5) -> c :: Counter -> Discard;
+            s :: RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 200) -> q :: Queue -> ToDevice(one)'
+        config=${config//$'\n'/}
+        pair; $CLICK -R -e "$config" & click=$!
+        until exec 3<>/dev/tcp/127.0.0.1/7777; do sleep 0.05; done 2>/dev/null
+        read -r -u 3
+        ask() { printf '%s\r\n' "$1" >&3; read -r -u 3 answer; [[ $answer == 200* ]] || echo "$1: $answer"; }
+        value() { ask "READ $1"; read -r -u 3 size; read -r -N "${size//[^0-9]/}" -u 3 got; }
+        until value c.count; [[ $got -gt 10 ]]; do sleep 0.05; done
+        ip link del one; sleep 0.3; pair
+        ask "WRITE hotconfig $config"; value c.count; before=$got
+        until value c.count; [[ $got -gt $((before + 10)) ]]; do sleep 0.05; done
+        ask "WRITE stop"; wait $click; echo "seen again"
+        "#,
+    );
+    if let Some(found) = found {
+        for device in ["FromDevice(two)", "ToDevice(one)"] {
+            let (start, end) = (
+                format!("{device}: the interface "),
+                "load the configuration again when the interface is back",
+            );
+            assert!(found.lines().any(|line| line.starts_with(&start) && line.ends_with(end)), "{found}");
+        }
+        assert!(found.contains("seen again\n"), "{found}");
+    }
+}
+
 #[test]
 fn errors_name_a_missing_device() {
     let found = in_namespace("$CLICK -e 'FromDevice(nothing0) -> Discard'");

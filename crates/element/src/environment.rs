@@ -276,6 +276,10 @@ pub trait Device {
     fn has_ended(&self) -> bool {
         false
     }
+    /// Whether it was removed from the host: it never works again, and has to be opened anew when there is another one of its name.
+    fn is_gone(&self) -> bool {
+        false
+    }
     /// How many packets are worth sending in one call.
     fn burst(&self) -> usize {
         1

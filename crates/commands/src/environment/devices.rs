@@ -184,6 +184,23 @@ impl InterfaceDevice {
     }
 }
 
+impl InterfaceDevice {
+    /// The error that the user sees if the interface gave no packets, or did not take one.
+    fn failure(&self, error: &io::Error) -> IoError {
+        const LOAD_AGAIN: &str = "load the configuration again when the interface is back";
+        if self.is_gone() {
+            return IoError::Failed(format!("the interface was removed: {LOAD_AGAIN}"));
+        }
+        match error.raw_os_error() {
+            // An interface that is removed goes down first, and says nothing later.
+            Some(libc::ENETDOWN) => {
+                IoError::Failed(format!("the interface is down. If it was removed, {LOAD_AGAIN}"))
+            }
+            _ => send_error(error),
+        }
+    }
+}
+
 /// A packet with the first bytes of a frame, at most `snap`. `whole` is a buffer for longer frames.
 fn packet(pool: &Pool, frame: &mut ReadFrame<'_>, snap: usize, whole: &mut Vec<u8>) -> Option<Packet> {
     let length = frame.length();
@@ -215,7 +232,7 @@ impl Device for InterfaceDevice {
         self.unreceived += read.refused;
         let is_empty = read.frames + read.refused == 0;
         let error = if is_empty { self.interface.socket().take_error() } else { None };
-        error.map_or(Ok(()), |error| Err(io_error(&error)))
+        error.map_or(Ok(()), |error| Err(self.failure(&error)))
     }
 
     fn has_received(&self) -> bool {
@@ -225,7 +242,11 @@ impl Device for InterfaceDevice {
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
         let outcome = self.interface.socket().send(batch.iter().map(Packet::data));
         drop(batch.drain_front(outcome.frames));
-        outcome.error.map_or(Ok(()), |error| Err(send_error(&error)))
+        outcome.error.map_or(Ok(()), |error| Err(self.failure(&error)))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.interface.socket().is_gone()
     }
 
     fn coalesces(&self) -> bool {

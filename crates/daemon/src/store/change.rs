@@ -74,9 +74,13 @@ impl fmt::Display for Interrupted {
             Some(Action::RollBack) => "the rollback of",
         };
         let (kind, name) = (self.subject.kind(), self.subject.name());
+        let effect = match self.started_box() {
+            Some(_) => "; a box that was to run is started again",
+            None => " and had no effect",
+        };
         write!(
             f,
-            "{what} {kind} {name}, begun {}, was interrupted by the end of the daemon and had no effect",
+            "{what} {kind} {name}, begun {}, was interrupted by the end of the daemon{effect}",
             self.began
         )
     }

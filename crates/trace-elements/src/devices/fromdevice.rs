@@ -211,6 +211,11 @@ impl Element for FromDevice {
         if same(self) != same(old) || old.device.is_none() {
             return;
         }
+        // The own socket is at the interface that took the place of a removed one.
+        if old.device.as_ref().is_some_and(|device| device.is_gone()) {
+            self.count = old.count;
+            return;
+        }
         // Packets already received are kept. Packets that both sockets have received since are taken once.
         if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
             cx.watch(descriptor, false, false);
