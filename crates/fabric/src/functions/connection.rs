@@ -37,6 +37,8 @@ pub(crate) struct Attached {
     pub(crate) states: Option<Arc<StateCalls>>,
     /// Until when the state of its flows may be handed over, while that goes on.
     pub(crate) hands_over_until: Option<Instant>,
+    /// Since when its doorbell is known to be closed.
+    pub(crate) closed_at: Option<Instant>,
     /// Messages of it that reached no one: the receiver was not there, or did not read.
     pub(crate) lost_messages: u64,
     /// The counters that it has published since the last look.

@@ -16,11 +16,14 @@ use sandbox::EventFd;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use switch::driver::FunctionPort;
 
 /// The slots of a function's rings, unless it asks for another number.
 const DEFAULT_SLOTS: u32 = 512;
+
+/// The time for a function whose doorbell is closed to close its connection, too. A process that ends closes one after the other.
+const CLOSE_TIME: Duration = Duration::from_millis(100);
 
 impl Fabric {
     /// Accepts functions for a service at a socket that the daemon has bound, in place of the socket before. Functions that are
@@ -319,11 +322,17 @@ impl Watch {
         let mut ends = Vec::new();
         for (number, (_, connection)) in &mut self.connections {
             connection.budget = MAX_FUNCTION_MESSAGES;
-            let end = match (&connection.attached, found.get(number)) {
+            let end = match (&mut connection.attached, found.get(number)) {
                 (None, _) if now.saturating_duration_since(connection.since) >= REGISTER_TIMEOUT => {
                     Some(End::Refused(RefusedReason::Late))
                 }
                 (None, _) | (Some(_), Some(None)) => None,
+                // Its process may be ending: its connection closes next.
+                (Some(attached), Some(Some(FunctionFault::Doorbell))) => {
+                    let since = *attached.closed_at.get_or_insert(now);
+                    let is_ending = now.saturating_duration_since(since) < CLOSE_TIME;
+                    (!is_ending).then_some(End::Fault(FunctionFault::Doorbell))
+                }
                 (Some(_), Some(Some(fault))) => Some(End::Fault(fault.clone())),
                 (Some(_), None) => Some(End::Retired),
             };
@@ -387,7 +396,7 @@ impl Watch {
         let why = match end {
             // With its service its doorbell is closed, whereupon it may leave before it is told why.
             End::Closed if matches!(detached, Ok(None)) => REMOVED.into(),
-            End::Closed if is_leaving => "it left in order".into(),
+            End::Closed | End::Fault(FunctionFault::Doorbell) if is_leaving => "it left in order".into(),
             End::Closed => "its process ended or left".into(),
             End::Refused(_) => "it sent something that is no message".into(),
             End::Fault(FunctionFault::Silent) => {
@@ -472,6 +481,7 @@ fn register(
         is_leaving: false,
         states,
         hands_over_until: None,
+        closed_at: None,
         lost_messages: 0,
         counters: None,
     });
