@@ -276,7 +276,7 @@ pub trait Device {
     fn has_ended(&self) -> bool {
         false
     }
-    /// Whether it was removed from the host: it never works again, and has to be opened anew when there is another one of its name.
+    /// Whether it was removed from the host: it never works again, even if there is another one with its name.
     fn is_gone(&self) -> bool {
         false
     }

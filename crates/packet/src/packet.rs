@@ -173,14 +173,14 @@ impl Packet {
         }
     }
 
-    /// The packet's place in the order of those that were stamped with it, until they are in order again. Then it is the input by
-    /// which the packet arrives, where the packets of several inputs are mixed. Meaningless otherwise.
+    /// The packet's place in the order of those that were stamped with it, until they are in order again. Then it is the
+    /// packet's input, where the packets of several inputs are mixed. Meaningless otherwise.
     #[inline]
     pub fn stamp(&self) -> u32 {
         self.slot().stamp
     }
 
-    /// Sets the packet's place in an order that is to be restored, or the input by which it arrives.
+    /// Sets the packet's place in an order that is to be restored, or its input.
     #[inline]
     pub fn set_stamp(&mut self, stamp: u32) {
         self.slot_mut().stamp = stamp;

@@ -22,7 +22,7 @@ use crate::connection::Connection;
 use crate::diagnostics::{did_you_mean, error, introduced, misplaced, named};
 use crate::hooks::{Hook, Hooks};
 use crate::hookup::{Hookup, PortLinks, hook_up};
-use crate::join::{self, Place};
+use crate::join::{self, GatheringPlace};
 use crate::node::{Node, NodeDetails, Notifier, Port};
 use crate::order;
 use crate::own_writes::OwnWrites;
@@ -132,7 +132,7 @@ impl RouterState {
             let gathering = |port| {
                 let (place, split) = *joins.outputs.get(&(index, port))?;
                 let connection = (count + place) as u32;
-                let &Place { is_meeting, mixed_input, .. } = joins.places.get(place)?;
+                let &GatheringPlace { is_meeting, mixed_input, .. } = joins.places.get(place)?;
                 let (place, split) = (place as u32, split.map(|split| split as u32));
                 let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
                 let packets = Cell::new(0);
@@ -172,7 +172,7 @@ impl RouterState {
                 details: Box::new(details),
             });
         }
-        let place = |&Place { before: (element, input), mixed_input, .. }: &Place| {
+        let place = |&GatheringPlace { before: (element, input), mixed_input, .. }: &GatheringPlace| {
             Connection::of_place(element, input, joins.splits.contains(&element), mixed_input.is_some())
         };
         connections.extend(joins.places.iter().map(place));

@@ -43,7 +43,7 @@ impl RouterState {
         match node.object.try_borrow_mut().as_deref_mut() {
             Ok(Some(object)) if connection.arrival != Arrival::Never => {
                 connection.add(batch.len());
-                // What stamps the packets anew comes after it.
+                // Their stamps are read before the packets are stamped again.
                 let mixed = connection.is_mixed.then(|| self.inputs_of(&batch));
                 if connection.stamps
                     && let Some(split) = node.element.split()
@@ -66,7 +66,7 @@ impl RouterState {
         }
     }
 
-    /// The inputs by which packets arrive that were gathered before several inputs of an element.
+    /// The input of each packet in a batch that was gathered before several inputs of an element.
     fn inputs_of(&self, batch: &Batch) -> Vec<u16> {
         let mut inputs = self.mixed_inputs.take();
         inputs.clear();

@@ -30,7 +30,7 @@ pub(crate) struct Joins {
     /// For each output that gathers, by element and port, the numbers of the place and of the split, if the parts meet.
     pub(crate) outputs: BTreeMap<PortRef, (usize, Option<usize>)>,
     /// The places, upstream first.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<GatheringPlace>,
     /// The elements that split batches.
     pub(crate) splits: BTreeSet<usize>,
     /// Those of them through which alone everything behind them is reached.
@@ -40,7 +40,7 @@ pub(crate) struct Joins {
 }
 
 /// A place where packets are gathered.
-pub(crate) struct Place {
+pub(crate) struct GatheringPlace {
     /// The input to which the packets go.
     pub(crate) before: PortRef,
     /// Whether the parts of a batch meet there.
@@ -121,10 +121,10 @@ pub(crate) async fn find(hookup: &Hookup, order: &mut Order) -> Joins {
         pause_every(ELEMENTS_A_STEP, number).await;
         numbers.insert(to, number);
         let (is_meeting, mixed_input) = (meetings.contains(&to), None);
-        joins.places.push(Place { before: to, is_meeting, mixed_input });
+        joins.places.push(GatheringPlace { before: to, is_meeting, mixed_input });
     }
     // The places before an element follow each other.
-    let is_mixed = |place: &Place| mixing.contains(&place.before.0);
+    let is_mixed = |place: &GatheringPlace| mixing.contains(&place.before.0);
     for places in joins.places.chunk_by_mut(|one, other| one.before.0 == other.before.0) {
         pause_every(ELEMENTS_A_STEP, places.len()).await;
         let Some(first) = places.first().filter(|place| is_mixed(place)) else { continue };

@@ -70,7 +70,7 @@ struct PacketLookup {
     likely: Option<FlowDirection>,
 }
 
-/// The inputs by which the packets of a batch arrive.
+/// The input of each packet in a batch.
 #[derive(Clone, Copy)]
 enum Inputs<'a> {
     One(usize),

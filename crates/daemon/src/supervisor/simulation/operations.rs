@@ -163,7 +163,7 @@ fn any_service(random: &mut Random, switch: SwitchName) -> CreateService {
         switch,
         faces: ["in=0", "in=0,out=1"][faces - 1].parse().unwrap(),
         replicas: 1 + random.below(2) as u16,
-        // The daemon would scale it at times of its own.
+        // The daemon would scale it at any time.
         auto: None,
         dead_after_ms: (random.below(4) == 0).then_some(60_000),
         may_send_to: if random.below(4) == 0 {
