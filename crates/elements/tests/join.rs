@@ -4,7 +4,7 @@ mod support;
 
 use std::rc::Rc;
 
-use support::{BATCHES, Memory, Run, run_with};
+use support::{BATCHES, Memory, run_with, state};
 
 /// What follows the source of 2,500 packets. The packets in `out` show the order in which they came.
 const CASES: &[(&str, bool)] = &[
@@ -45,23 +45,9 @@ const SOURCE: &str = "FromDump(testdata/mix.pcap, STOP true)";
 fn outcome(rest: &str, batch: usize) -> (Vec<(String, String)>, Vec<u8>) {
     let memory = Rc::new(Memory::default());
     let run = run_with(&format!("{SOURCE} -> all :: Counter -> {rest}"), batch, memory.clone()).expect(rest);
-    let shown = shown(&run);
+    let state = state(&run);
     drop(run);
-    (shown, memory.file("out").unwrap_or_default())
-}
-
-/// The handlers that show what a run has done to packets.
-fn shown(run: &Run) -> Vec<(String, String)> {
-    let elements = run.router.read("list", "").unwrap_or_default();
-    let handlers = ["count", "losses", "icounts", "ocounts", "fates"];
-    let read = |path: String| run.router.read(&path, "").ok().map(|value| (path, value));
-    let mut found: Vec<_> = elements
-        .lines()
-        .skip(1)
-        .flat_map(|element| handlers.iter().filter_map(move |handler| read(format!("{element}.{handler}"))))
-        .collect();
-    found.extend(read("account".into()));
-    found
+    (state, memory.file("out").unwrap_or_default())
 }
 
 #[test]
