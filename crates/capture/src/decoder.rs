@@ -1,9 +1,10 @@
 //! A parser with its read buffer.
 
+use crate::RECORD_HEADER_LENGTH;
 use crate::error::CaptureError;
 use crate::link_type::LinkType;
 use crate::parser::Parser;
-use crate::record::Record;
+use crate::record::{Record, RecordPlace};
 use alloc::vec::Vec;
 
 /// Bytes of free space that a read is offered: so many that the cost of a system call is small beside that of the copy, and
@@ -79,15 +80,47 @@ impl Decoder {
         Ok(record)
     }
 
-    /// Passes at most `most` of the next records to `each`, as long as the buffer holds them; returns their number. If there are
-    /// fewer, [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link types, and in
-    /// unusual forms of pcap.
+    /// Passes at most `most` of the next records and their bytes to `each`, as long as the buffer holds them; returns their number.
+    /// If there are fewer, [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link
+    /// types, and in unusual forms of pcap.
     #[inline]
-    pub fn records(&mut self, most: usize, each: impl FnMut(Record<'_>)) -> usize {
-        let mut unread = self.buffer.get(self.start..self.end).unwrap_or_default();
-        let count = self.parser.records(&mut unread, most, each);
-        self.start = self.end - unread.len();
+    pub fn records(&mut self, most: usize, mut each: impl FnMut(RecordPlace, &[u8])) -> usize {
+        let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let header = |offset: usize| unread.get(offset..)?.first_chunk().copied();
+        let (count, consumed) = self.parser.places(unread.len(), most, header, |place| {
+            each(
+                place,
+                unread.get(place.offset..).and_then(|rest| rest.get(..place.length)).unwrap_or_default(),
+            );
+        });
+        self.start += consumed;
         count
+    }
+
+    /// Whether the next records can be read in place: [`places`](Self::places) finds them in the capture itself.
+    pub fn has_places(&self) -> bool {
+        self.parser.has_places()
+    }
+
+    /// Forgets the unread bytes, which are read again from [`position`](Self::position).
+    pub fn forget_unread(&mut self) {
+        self.start = self.end;
+    }
+
+    /// As [`Parser::places`], in the capture itself from [`position`](Self::position) on. There are none while the buffer has unread
+    /// bytes.
+    #[inline]
+    pub fn places(
+        &mut self,
+        length: usize,
+        most: usize,
+        header: impl FnMut(usize) -> Option<[u8; RECORD_HEADER_LENGTH]>,
+        each: impl FnMut(RecordPlace),
+    ) -> usize {
+        if self.unread() > 0 {
+            return 0;
+        }
+        self.parser.places(length, most, header, each).0
     }
 
     /// The link type of the packets, once the headers are in the buffer; in pcapng, that of the section's first interface.
@@ -130,7 +163,7 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkType, PcapEncoder};
+    use crate::{FILE_HEADER_LENGTH, LinkType, PcapEncoder};
     use alloc::vec;
 
     fn capture() -> Vec<u8> {
@@ -171,8 +204,11 @@ mod tests {
                 together.feed(piece);
                 loop {
                     let mut count = 0;
-                    let passed = together.records(most, |record| {
-                        assert_eq!(single.record(), Ok(Some(record)), "{size}, {most}");
+                    let passed = together.records(most, |place, bytes| {
+                        let record = single.record().unwrap().unwrap();
+                        let RecordPlace { time_ns, original_length, length, .. } = place;
+                        assert_eq!((record.time_ns, record.original_length), (time_ns, original_length));
+                        assert_eq!((record.bytes, length), (bytes, bytes.len()), "{size}, {most}");
                         count += 1;
                     });
                     assert_eq!((passed, together.position()), (count, single.position()), "{size}, {most}");
@@ -188,6 +224,46 @@ mod tests {
             }
             assert_eq!((together.unread(), together.record_position()), (0, single.record_position()));
         }
+    }
+
+    #[test]
+    fn records_are_found_in_place() {
+        let capture = capture();
+        let (mut single, mut decoder) = (Decoder::new(), Decoder::new());
+        single.feed(&capture);
+        decoder.feed(&capture[..100]);
+        assert!(!decoder.has_places());
+        assert_eq!(decoder.record(), single.record());
+        assert!(decoder.has_places());
+        assert_eq!(decoder.places(capture.len(), 3, |_| panic!("there are unread bytes"), |_| ()), 0);
+        decoder.forget_unread();
+        let mut count = 1;
+        loop {
+            let rest = &capture[decoder.position() as usize..];
+            let header = |offset: usize| rest.get(offset..)?.first_chunk().copied();
+            let passed = decoder.places(rest.len(), 7, header, |place| {
+                let record = single.record().unwrap().unwrap();
+                assert_eq!(record.bytes, &rest[place.offset..][..place.length]);
+                assert_eq!((record.time_ns, record.original_length), (place.time_ns, place.original_length));
+                count += 1;
+            });
+            assert_eq!(
+                (decoder.position(), decoder.record_position()),
+                (single.position(), single.record_position())
+            );
+            if passed == 0 {
+                break;
+            }
+        }
+        assert_eq!((count, decoder.position()), (50, capture.len() as u64));
+        // A record that is cut off is found when the rest is there.
+        decoder = Decoder::new();
+        decoder.feed(&capture[..FILE_HEADER_LENGTH + 1]);
+        assert_eq!(decoder.record(), Ok(None));
+        decoder.forget_unread();
+        let header = |offset: usize| capture.get(FILE_HEADER_LENGTH + offset..)?.first_chunk().copied();
+        assert_eq!(decoder.places(16 + 16, 7, header, |_| ()), 1);
+        assert_eq!(decoder.position(), 24 + 16);
     }
 
     #[test]

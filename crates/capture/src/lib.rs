@@ -32,7 +32,7 @@ pub use link_type::LinkType;
 pub use parser::Parser;
 pub use pcap::{FILE_HEADER_LENGTH, PcapEncoder, RECORD_HEADER_LENGTH};
 pub use pcapng::{MAX_BLOCK, MAX_INTERFACES, PacketOptions, PcapngEncoder};
-pub use record::{Options, Record, Verdict};
+pub use record::{Options, Record, RecordPlace, Verdict};
 
 /// The largest number of captured bytes in one record: the largest snapshot length that libpcap accepts. A longer
 /// record is a damaged or hostile length, which must not make a reader allocate for it.

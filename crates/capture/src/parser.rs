@@ -2,8 +2,8 @@
 
 use crate::error::CaptureError;
 use crate::link_type::LinkType;
-use crate::record::Record;
-use crate::{pcap, pcapng};
+use crate::record::{Record, RecordPlace};
+use crate::{RECORD_HEADER_LENGTH, pcap, pcapng};
 
 /// Parses pcap and pcapng without copying.
 ///
@@ -87,35 +87,46 @@ impl Parser {
         }
     }
 
-    /// Passes at most `most` of the next records to `each`, as long as they are complete; returns their number. Advances `unread`
-    /// over what was consumed. If there are fewer records, [`record`](Self::record) says why. There are none in pcapng, whose
-    /// records may differ in their link types, and in unusual forms of pcap.
+    /// Passes the places of at most `most` of the next records to `each`, as long as `length` unread bytes hold them; `header` is
+    /// asked for the 16 bytes at an offset. Returns the numbers of records and of bytes consumed. If there are fewer records,
+    /// [`record`](Self::record) says why. There are none in pcapng, whose records may differ in their link types, and in unusual
+    /// forms of pcap.
     #[inline]
-    pub fn records<'a>(
+    pub fn places(
         &mut self,
-        unread: &mut &'a [u8],
+        length: usize,
         most: usize,
-        mut each: impl FnMut(Record<'a>),
-    ) -> usize {
-        let Format::Pcap(reader) = &self.format else { return 0 };
-        if self.skip > 0 || !reader.is_usual() {
-            return 0;
-        }
+        mut header: impl FnMut(usize) -> Option<[u8; RECORD_HEADER_LENGTH]>,
+        mut each: impl FnMut(RecordPlace),
+    ) -> (usize, usize) {
+        let Some(reader) = self.usual_reader() else { return (0, 0) };
         // Nothing but the position changes from one record to the next.
-        let (mut rest, mut last, mut count) = (*unread, 0, 0);
+        let (mut consumed, mut last, mut count) = (0, 0, 0);
         while count < most
-            && let Some((record, after)) = reader.usual_record(rest)
+            && let Some(header) = header(consumed)
+            && let Some((place, end)) = reader.usual_place(consumed, header)
+            && end <= length
         {
-            (last, count) = ((rest.len() - after.len()) as u64, count + 1);
-            rest = after;
-            each(record);
+            (last, consumed, count) = (consumed, end, count + 1);
+            each(place);
         }
-        self.position += (unread.len() - rest.len()) as u64;
         if count > 0 {
-            self.record_position = self.position - last;
+            self.record_position = self.position + last as u64;
         }
-        *unread = rest;
-        count
+        self.position += consumed as u64;
+        (count, consumed)
+    }
+
+    /// Whether [`places`](Self::places) finds records.
+    pub fn has_places(&self) -> bool {
+        self.usual_reader().is_some()
+    }
+
+    fn usual_reader(&self) -> Option<&pcap::Reader> {
+        match &self.format {
+            Format::Pcap(reader) if self.skip == 0 && reader.is_usual() => Some(reader),
+            _ => None,
+        }
     }
 
     /// The link type of the packets, once the headers have been parsed; in pcapng, that of the section's first interface.

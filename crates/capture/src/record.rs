@@ -32,6 +32,19 @@ pub struct Record<'a> {
     pub options: Options<'a>,
 }
 
+/// Where a packet lies in unread bytes of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// When it was captured: nanoseconds since 1970, UTC.
+    pub time_ns: i64,
+    /// Its length on the wire, in bytes.
+    pub original_length: u32,
+    /// Where the captured bytes begin.
+    pub offset: usize,
+    /// Number of captured bytes.
+    pub length: usize,
+}
+
 /// What became of a packet (`epb_verdict`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {

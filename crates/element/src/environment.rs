@@ -7,7 +7,7 @@ use core::fmt;
 use core::net::Ipv4Addr;
 
 use packet::steering::DividedRange;
-use packet::{Batch, Pool, Timestamp};
+use packet::{Batch, Pool, SharedBytes, Timestamp};
 
 use crate::error::HandlerError;
 
@@ -70,6 +70,23 @@ pub trait Reader {
     fn descriptor(&self) -> Option<Descriptor> {
         None
     }
+    /// The file, to be read in place; `None` if it has to be read by [`read`](Self::read), for example because it is compressed.
+    fn view(&mut self) -> Option<Box<dyn FileView>> {
+        None
+    }
+    /// Goes on at `position`, in bytes from the start of the file. Only a reader with a view can.
+    fn seek(&mut self, position: u64) -> Result<(), IoError> {
+        let _ = position;
+        Err(IoError::Unsupported("seeking"))
+    }
+}
+
+/// A file that is read in place. Other processes may change it meanwhile.
+pub trait FileView {
+    /// The bytes from `position` on: at least `least`, if the file has as many.
+    fn bytes(&mut self, position: u64, least: usize) -> SharedBytes<'_>;
+    /// Whether the file still had all bytes that were read. If not, some of them were zeros.
+    fn is_intact(&self) -> bool;
 }
 
 /// A file or standard output, open for writing.

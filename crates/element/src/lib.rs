@@ -67,9 +67,9 @@ pub use drops::{DropCounters, UserReasons};
 pub use element_derive::{Args, ArgumentGroup};
 pub use element_state::{ElementDetails, ElementState};
 pub use environment::{
-    Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
-    NextHop, OtherShards, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal,
-    Writer,
+    Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, FileView, Interface, Io, IoError,
+    Listener, NextHop, OtherShards, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream,
+    Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use fate::{Fate, FateCounts};

@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 use crate::Timestamp;
 use crate::packet::Packet;
 use crate::pool::{HEADROOM, copy};
+use crate::shared_bytes::SharedBytes;
 use crate::slot::{CAPACITY, HEADER, PoolState, Slot};
 
 /// Adds frames to a batch, with slots that it takes from the pool together. [`Batch::receive`](crate::Batch::receive) returns it.
@@ -47,29 +48,60 @@ impl<'a> Receiving<'a> {
     /// are as many packets as were announced.
     #[inline(always)]
     pub fn add(&mut self, bytes: &[u8], timestamp: Timestamp) -> Option<&mut Packet> {
-        if self.next == self.end || bytes.len() > CAPACITY - HEADROOM {
-            return self.add_apart(bytes, timestamp);
+        // SAFETY: a slice is readable.
+        unsafe { self.add_copy(bytes.as_ptr(), bytes.len(), timestamp) }
+    }
+
+    /// Like [`add`](Self::add), of bytes that others may change meanwhile. The packet holds what was read.
+    #[inline(always)]
+    pub fn add_shared(&mut self, bytes: SharedBytes, timestamp: Timestamp) -> Option<&mut Packet> {
+        // SAFETY: shared bytes are readable.
+        unsafe { self.add_copy(bytes.as_ptr(), bytes.len(), timestamp) }
+    }
+
+    /// Adds a packet that holds a copy of `length` bytes from `bytes`.
+    ///
+    /// # Safety
+    /// The bytes can be read. They may change meanwhile.
+    #[inline(always)]
+    unsafe fn add_copy(
+        &mut self,
+        bytes: *const u8,
+        length: usize,
+        timestamp: Timestamp,
+    ) -> Option<&mut Packet> {
+        if self.next == self.end || length > CAPACITY - HEADROOM {
+            // SAFETY: by the contract above.
+            return unsafe { self.add_apart(bytes, length, timestamp) };
         }
         // SAFETY: the slot came off the pool's free list, so it is not in use, and its buffer holds headroom and bytes.
         unsafe {
             let slot = self.next.cast::<NonNull<Slot>>().read().as_ptr();
             self.pool.reset(slot, CAPACITY as u32);
-            let packet = self.complete(slot, bytes.len(), timestamp);
-            copy(bytes.as_ptr(), slot.cast::<u8>().add(HEADER + HEADROOM), bytes.len());
+            let packet = self.complete(slot, length, timestamp);
+            copy(bytes, slot.cast::<u8>().add(HEADER + HEADROOM), length);
             Some(packet)
         }
     }
 
     /// Adds a packet that is too large for a slot, or for which none was left.
+    ///
+    /// # Safety
+    /// As for [`add_copy`](Self::add_copy).
     #[cold]
     #[inline(never)]
-    fn add_apart(&mut self, bytes: &[u8], timestamp: Timestamp) -> Option<&mut Packet> {
+    unsafe fn add_apart(
+        &mut self,
+        bytes: *const u8,
+        length: usize,
+        timestamp: Timestamp,
+    ) -> Option<&mut Packet> {
         if self.next == self.limit {
             return None;
         }
         // The pool compares the number of live packets with its limit.
         self.count_packets();
-        let slot = self.pool.take(HEADROOM.checked_add(bytes.len())?)?;
+        let slot = self.pool.take(HEADROOM.checked_add(length)?)?;
         // SAFETY: `take` returns a reset slot that is not in use, with room for headroom and bytes. `next` is before the limit, so
         // the list has room for a packet there. A slot that makes way for it returns to the free list, which has room for all
         // slots of the pool. The new packet is counted by `take`.
@@ -82,9 +114,9 @@ impl<'a> Receiving<'a> {
             }
             place.write(slot);
             let slot = slot.as_ptr();
-            copy(bytes.as_ptr(), (*slot).base.add(HEADROOM), bytes.len());
+            copy(bytes, (*slot).base.add(HEADROOM), length);
             self.list.set_len(self.list.len() + 1);
-            Some(self.complete(slot, bytes.len(), timestamp))
+            Some(self.complete(slot, length, timestamp))
         }
     }
 

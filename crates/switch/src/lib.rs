@@ -38,6 +38,7 @@ mod hostile;
 mod huge_pages;
 mod link;
 mod made;
+mod mapped_file;
 pub mod name_services;
 mod plan;
 mod port;
@@ -78,6 +79,7 @@ pub use forward::{
 pub use huge_pages::flow_cache;
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;
+pub use mapped_file::MappedFile;
 pub use packet::MacAddr;
 pub use plan::ForwardingPlan;
 pub use port::{PortId, PortSettings};

@@ -6,7 +6,7 @@ use crate::byte_order::ByteOrder;
 use crate::error::CaptureError;
 use crate::link_type::LinkType;
 use crate::parser::Step;
-use crate::record::{Options, Record};
+use crate::record::{Options, Record, RecordPlace};
 
 /// The bits of the link type field that hold the type; the others are flags and the length of a frame check sequence.
 const LINK_TYPE_BITS: u32 = 0x03ff_ffff;
@@ -60,19 +60,35 @@ impl Reader {
         if self.minor < 3 || first > second { (second, first) } else { (first, second) }
     }
 
-    /// Whether records have the usual form, which [`usual_record`](Self::usual_record) reads.
+    /// Whether records have the usual form, which [`usual_place`](Self::usual_place) reads.
     pub(crate) fn is_usual(&self) -> bool {
         self.order == ByteOrder::Little && self.minor >= 4 && self.record_header == RECORD_HEADER_LENGTH
     }
 
-    /// Reads the record at the front of the unread bytes, and returns what is behind it. `None` if it is not complete, or not
-    /// valid: [`step`](Self::step) tells which.
+    /// Where the packet lies of a record with this header at `offset`, and where the record ends. `None` if its length is not
+    /// valid.
     #[inline(always)]
-    pub(crate) fn usual_record<'a>(&self, unread: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
-        let (header, rest) = unread.split_first_chunk()?;
-        let [seconds, fraction, captured, original] = ByteOrder::Little.words(header);
-        let (bytes, after) = rest.split_at_checked(captured as usize).filter(|_| captured <= MAX_CAPTURED)?;
-        Some((self.record([seconds, fraction, original], bytes), after))
+    pub(crate) fn usual_place(
+        &self,
+        offset: usize,
+        header: [u8; RECORD_HEADER_LENGTH],
+    ) -> Option<(RecordPlace, usize)> {
+        let [seconds, fraction, captured, original_length] = ByteOrder::Little.words(&header);
+        let offset = offset + RECORD_HEADER_LENGTH;
+        let place = RecordPlace {
+            time_ns: self.time_ns(seconds, fraction),
+            original_length,
+            offset,
+            // tcptrace once wrote captured lengths beyond the original length: the surplus is no part of the packet.
+            length: captured.min(original_length) as usize,
+        };
+        (captured <= MAX_CAPTURED).then_some((place, offset + captured as usize))
+    }
+
+    /// A time in seconds and their fraction. The seconds are unsigned, so that time continues after 2038.
+    #[inline(always)]
+    fn time_ns(&self, seconds: u32, fraction: u32) -> i64 {
+        i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns
     }
 
     /// Reads the record at the front of the unread bytes.
@@ -96,12 +112,11 @@ impl Reader {
     #[inline(always)]
     fn record<'a>(&self, [seconds, fraction, original]: [u32; 3], bytes: &'a [u8]) -> Record<'a> {
         Record {
-            // The seconds are unsigned, so that time continues after 2038.
-            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns,
+            time_ns: self.time_ns(seconds, fraction),
             original_length: original,
             link: self.link,
             interface: 0,
-            // tcptrace once wrote captured lengths beyond the original length: the surplus is no part of the packet.
+            // As in `usual_place`.
             bytes: bytes.get(..original as usize).unwrap_or(bytes),
             options: Options::NONE,
         }

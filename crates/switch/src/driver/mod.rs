@@ -11,7 +11,7 @@ mod memif;
 mod null;
 mod overlay;
 mod pcap;
-mod peer_memory;
+pub(crate) mod peer_memory;
 mod pipe;
 mod port_slot;
 mod sealed_memory;

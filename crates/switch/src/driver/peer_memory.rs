@@ -7,6 +7,7 @@
 
 use super::kernel::check;
 use boundary::Mapped;
+use packet::SharedBytes;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{NonNull, null_mut};
@@ -54,13 +55,25 @@ impl PeerMapping {
     ///
     /// The file cannot be mapped, or this process has too many such mappings.
     pub(crate) fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> io::Result<Self> {
+        Self::map_for(file, offset, length, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// Maps `length` bytes of a file from `offset`, only to be read by [`bytes`](Self::bytes).
+    ///
+    /// # Errors
+    ///
+    /// As for [`map`](Self::map).
+    pub(crate) fn map_to_read(file: BorrowedFd<'_>, offset: u64, length: usize) -> io::Result<Self> {
+        Self::map_for(file, offset, length, libc::PROT_READ)
+    }
+
+    fn map_for(file: BorrowedFd<'_>, offset: u64, length: usize, access: i32) -> io::Result<Self> {
         install()?;
         let free = TABLE.iter().find(|entry| {
             entry.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         });
         let entry = free.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
         let offset = libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX);
-        let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses the address of the new mapping, so no existing memory is affected.
         let start =
             unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), offset) };
@@ -79,7 +92,13 @@ impl PeerMapping {
         }
     }
 
-    /// Access to the mapping. It must outlive the returned value.
+    /// The bytes of the mapping, to be read.
+    pub(crate) fn bytes(&self) -> SharedBytes<'_> {
+        // SAFETY: the range is mapped and can be read while this value is borrowed, also when the file shrinks.
+        unsafe { SharedBytes::new(self.start, self.length) }
+    }
+
+    /// Access to a mapping that is writable. It must outlive the returned value.
     pub(crate) fn mapped(&self) -> Mapped {
         // SAFETY: the range is mapped readable and writable, and stays so when the file shrinks. The callers keep this
         // value beside what they make of the returned one.

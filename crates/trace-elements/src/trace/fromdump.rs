@@ -3,11 +3,11 @@
 use super::link;
 use super::playback::Playback;
 use super::trace_file::TraceFile;
-use capture::{Decoder, LinkType, Record};
-use element::Direction;
+use capture::{Decoder, LinkType, MAX_CAPTURED, RECORD_HEADER_LENGTH, Record, RecordPlace};
 use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
-use packet::Ip4View;
+use element::{Direction, FileView};
+use packet::{Ip4View, SharedBytes};
 
 /// Reads packets from a pcap or pcapng capture file.
 ///
@@ -19,7 +19,7 @@ use packet::Ip4View;
 ///
 /// ## Differences
 ///
-/// It also reads pcapng. MMAP has no effect. The `filepos` handler cannot be written. What `extend_interval` adds to END_AFTER or
+/// It also reads pcapng. Only pcap is read in place. The `filepos` handler cannot be written. What `extend_interval` adds to END_AFTER or
 /// INTERVAL also counts if it is written before the first packet, and stays after `reset_timing`. BURST is an argument of FastClick,
 /// where it is 32 by default. A BURST above 4096 is spread over several task runs.
 /// ```click
@@ -44,9 +44,9 @@ use packet::Ip4View;
     fates = "received, discarded, waiting"
 )]
 pub struct FromDumpArgs {
-    /// Accepted for compatibility with Click; has no effect.
-    #[arg(keyword = "MMAP")]
-    _mmap: Option<bool>,
+    /// Whether a large file is read in place, where it can be.
+    #[arg(default = "true")]
+    mmap: bool,
     /// Capture file; `-` for standard input.
     #[arg(position, input_file)]
     filename: FileName,
@@ -89,6 +89,10 @@ pub struct FromDump {
     args: FromDumpArgs,
     playback: Playback,
     file: TraceFile,
+    /// The file, while its records are read in place.
+    view: Option<Box<dyn FileView>>,
+    /// Whether to look for a view once records can be read in place.
+    may_view: bool,
     decoder: Decoder,
     /// Link type of the file's packets, once known.
     link: Option<LinkType>,
@@ -111,6 +115,9 @@ pub struct FromDump {
 
 /// Records read per packet that a turn may emit, so that other elements can run while a file has no matching packets.
 const RECORDS_PER_PACKET: usize = 16;
+
+/// Bytes of the longest record.
+const LONGEST_RECORD: usize = RECORD_HEADER_LENGTH + MAX_CAPTURED as usize;
 
 /// Highest number of packets that a task run sends.
 const MAX_BURST: usize = 4096;
@@ -201,6 +208,8 @@ impl Element for FromDump {
         Ok(FromDump {
             playback,
             file: TraceFile::empty(),
+            view: None,
+            may_view: args.mmap,
             decoder: Decoder::new(),
             link: None,
             held: None,
@@ -337,6 +346,8 @@ impl Element for FromDump {
     fn inherit(&mut self, old: &mut FromDump, _: &mut Context) {
         if old.args.filename == self.args.filename {
             core::mem::swap(&mut self.file, &mut old.file);
+            core::mem::swap(&mut self.view, &mut old.view);
+            self.may_view &= old.may_view;
             core::mem::swap(&mut self.decoder, &mut old.decoder);
             self.link = old.link;
             (self.held, self.since) = (old.held.take(), old.since);
@@ -400,22 +411,65 @@ impl FromDump {
         !is_ip && !is_waiting && self.playback.sends_all()
     }
 
-    /// Sends at most `most` packets out of the read buffer. Returns the numbers of records read and of packets sent.
+    /// Sends at most `most` packets out of the file or the read buffer. Returns the numbers of records read and of packets sent.
     fn send_records(&mut self, cx: &mut Context, most: usize) -> (usize, usize) {
-        let mut batch = cx.batch();
-        let mut receiving = batch.receive(cx.pool(), most);
-        let read = self.decoder.records(most, |record| {
-            let packet = receiving.add(record.bytes, Timestamp::from_nanos(record.time_ns));
-            // Annotations have a cache line of their own, which most packets need not touch.
-            if let (Some(packet), length @ 1..) = (packet, cut_off(&record)) {
-                packet.set_extra_length(length);
+        if self.may_view && self.decoder.has_places() {
+            self.may_view = false;
+            self.view = self.file.view();
+            if self.view.is_some() {
+                self.decoder.forget_unread();
             }
-        });
-        drop(receiving);
+        }
+        let mut batch = cx.batch();
+        let read = match self.view.take() {
+            Some(view) => self.receive_in_place(cx, view, &mut batch, most),
+            None => {
+                let mut receiving = batch.receive(cx.pool(), most);
+                self.decoder.records(most, |place, bytes| {
+                    annotate(receiving.add(bytes, Timestamp::from_nanos(place.time_ns)), &place);
+                })
+            }
+        };
         let sent = batch.len();
         cx.count_begun(Fate::Received, read, sent);
         cx.emit(0, batch);
         (read, sent)
+    }
+
+    /// Adds at most `most` packets to a batch, out of the file in place. Returns the number of records read. If there are none, what
+    /// comes next is read by the decoder.
+    fn receive_in_place(
+        &mut self,
+        cx: &Context,
+        mut view: Box<dyn FileView>,
+        batch: &mut Batch,
+        most: usize,
+    ) -> usize {
+        let bytes = view.bytes(self.decoder.position(), LONGEST_RECORD);
+        let mut receiving = batch.receive(cx.pool(), most);
+        let add = |place: RecordPlace| {
+            let bytes = bytes.part(place.offset, place.length).unwrap_or(SharedBytes::EMPTY);
+            annotate(receiving.add_shared(bytes, Timestamp::from_nanos(place.time_ns)), &place);
+        };
+        let read = self.decoder.places(bytes.len(), most, |offset| bytes.chunk(offset), add);
+        drop(receiving);
+        let problem = if !view.is_intact() {
+            batch.clear();
+            Some("the file became shorter while it was read".into())
+        } else if read == 0 {
+            self.file.seek(self.decoder.position()).err().map(|error| error.to_string())
+        } else {
+            self.view = Some(view);
+            None
+        };
+        match problem {
+            Some(problem) => {
+                cx.log(&format!("{}: {problem}", self.file.name));
+                self.exhausted = true;
+                0
+            }
+            None => read,
+        }
     }
 
     /// The next packet, if it is due.
@@ -519,14 +573,16 @@ impl FromDump {
 #[inline]
 fn set_annotations(packet: &mut Packet, record: &Record<'_>) {
     packet.set_timestamp(Timestamp::from_nanos(record.time_ns));
-    packet.set_extra_length(cut_off(record));
+    packet.set_extra_length(record.original_length - record.bytes.len() as u32);
     packet.set_mac_to_start();
 }
 
-/// The bytes that were cut off at capture.
+/// Sets how many bytes were cut off at capture. Annotations have a cache line of their own, which most packets need not touch.
 #[inline]
-fn cut_off(record: &Record<'_>) -> u32 {
-    record.original_length - record.bytes.len() as u32
+fn annotate(packet: Option<&mut Packet>, place: &RecordPlace) {
+    if let (Some(packet), length @ 1..) = (packet, place.original_length - place.length as u32) {
+        packet.set_extra_length(length);
+    }
 }
 
 /// Marks the IP header of a packet. A packet without one goes to output 1.

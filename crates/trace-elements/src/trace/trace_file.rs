@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use element::{Environment, IoError, Reader};
+use element::{Environment, FileView, IoError, Reader};
 
 /// Bytes read at once by [`TraceFile::next`].
 const CHUNK_SIZE: usize = 1 << 16;
@@ -55,6 +55,22 @@ impl TraceFile {
             self.source = Source::Ended;
         }
         Ok(length)
+    }
+
+    /// The file, to be read in place.
+    pub(super) fn view(&mut self) -> Option<Box<dyn FileView>> {
+        match &mut self.source {
+            Source::File(reader) => reader.view(),
+            _ => None,
+        }
+    }
+
+    /// Goes on at `position`, in bytes from the start of a file that has a view.
+    pub(super) fn seek(&mut self, position: u64) -> Result<(), IoError> {
+        match &mut self.source {
+            Source::File(reader) => reader.seek(position),
+            _ => Ok(()),
+        }
     }
 
     /// The next bytes; empty at the end.
