@@ -42,6 +42,8 @@ pub trait Ports {
     fn is_push_output(&self, element: usize, port: usize) -> bool;
     /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
     fn passes_pulls_whole(&self, element: usize, port: usize) -> bool;
+    /// Whether each packet that leaves a source or a queue is pushed to the element at most once, before the next batch leaves it.
+    fn gets_each_packet_once(&self, element: usize) -> bool;
     /// Pulls at most `most` packets from an input and appends them to `into`.
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
     /// Delivers the batches that an element has emitted.

@@ -20,7 +20,7 @@ impl RouterState {
         let mut left = MAX_DELIVERIES;
         while let Some((number, mut batch)) = outputs.take_next() {
             let Some(connection) = self.connections.get(number as usize) else { continue };
-            let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.options.batch };
+            let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.batch() };
             if batch.len() > most {
                 batch = outputs.divide(number, batch, most);
             }

@@ -27,14 +27,18 @@ impl Ports for RouterState {
         RouterState::passes_pulls_whole(self, element, port)
     }
 
+    fn gets_each_packet_once(&self, element: usize) -> bool {
+        RouterState::gets_each_packet_once(self, element)
+    }
+
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
-        if most <= self.options.batch {
+        if most <= self.batch() {
             return self.pull_from(element, port, most, into);
         }
         // One batch at a time, so that the output of upstream filters stays within the limit.
         let mut left = most;
         while left > 0 {
-            let ask = left.min(self.options.batch);
+            let ask = left.min(self.batch());
             let before = into.len();
             self.pull_from(element, port, ask, into);
             if into.len() - before < ask {
@@ -47,6 +51,7 @@ impl Ports for RouterState {
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
         self.write_deferred();
         RouterState::deliver(self, outputs);
+        outputs.set_limit(self.batch());
         self.running.set(element);
     }
 
