@@ -121,6 +121,8 @@ pub trait Handlers {
     fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
+    /// Whether an element, or with `None` the router, has a handler of this name. This makes no list.
+    fn has_handler(&self, element: Option<usize>, name: &str) -> bool;
     /// The handlers of an element, or with `None` of the router.
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
 }

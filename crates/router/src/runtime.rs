@@ -190,6 +190,10 @@ impl Handlers for RouterState {
         self.resolve_path(Some(from), path)
     }
 
+    fn has_handler(&self, element: Option<usize>, name: &str) -> bool {
+        RouterState::has_handler(self, element, name)
+    }
+
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {
         self.list_handlers(element)
     }
