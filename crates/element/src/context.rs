@@ -361,6 +361,20 @@ impl Context<'_> {
         into.len() - before
     }
 
+    /// Pulls packets one by one from input `port` and appends them to `into`, until a pull returns none or `goes_on` returns false,
+    /// which is called after each with what was pulled. This is quicker than as many calls of [`pull_one`](Self::pull_one).
+    /// Returns the number pulled.
+    pub fn pull_while(
+        &mut self,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    ) -> usize {
+        let before = into.len();
+        self.runtime.pull_while(self.element.index, port, into, goes_on);
+        into.len() - before
+    }
+
     /// Pulls one packet from input `port`.
     pub fn pull_one(&mut self, port: usize) -> Option<Packet> {
         let mut batch = self.batch();

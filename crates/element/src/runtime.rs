@@ -46,6 +46,14 @@ pub trait Ports {
     fn gets_each_packet_once(&self, element: usize) -> bool;
     /// Pulls at most `most` packets from an input and appends them to `into`.
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
+    /// Pulls packets one by one from an input and appends them to `into`, until a pull returns none or `goes_on` returns false.
+    fn pull_while(
+        &self,
+        element: usize,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    );
     /// Delivers the batches that an element has emitted.
     fn deliver(&self, element: usize, outputs: &mut Outputs);
     /// Forwards pulls at an output to an input without calling the element.

@@ -48,6 +48,16 @@ impl Ports for RouterState {
         }
     }
 
+    fn pull_while(
+        &self,
+        element: usize,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    ) {
+        RouterState::pull_while(self, element, port, into, goes_on);
+    }
+
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
         self.write_deferred();
         RouterState::deliver(self, outputs);
