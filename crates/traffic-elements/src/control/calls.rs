@@ -12,7 +12,7 @@ use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupErr
 use super::expansion::{Values, expand};
 use super::functions;
 use super::machine::{Machine, Request, ScriptType};
-use super::script_errors::Heading;
+use super::script_errors::{Heading, full_path};
 
 /// Provides the values for expanding a text.
 pub(super) struct ScriptValues<'a, 'c, 'r> {
@@ -305,14 +305,6 @@ impl Machine {
         };
         handlers.iter().any(listed)
             || (!write && target.element == Some(cx.element()) && self.exports(&target.handler))
-    }
-}
-
-/// The handler's path from the outermost scope.
-pub(super) fn full_path(cx: &Context, target: &HandlerTarget) -> String {
-    match target.element {
-        Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
-        None => target.handler.clone(),
     }
 }
 

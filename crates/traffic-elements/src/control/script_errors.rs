@@ -6,8 +6,6 @@ use alloc::vec::Vec;
 
 use element::{Context, HandlerTarget};
 
-use super::calls::full_path;
-
 /// The errors that a script encounters.
 #[derive(Default)]
 pub(super) struct ScriptErrors {
@@ -85,6 +83,14 @@ impl ScriptErrors {
             Some(held) => held.append(&mut lines),
             None => lines.iter().for_each(|line| cx.log(line)),
         }
+    }
+}
+
+/// The handler's path from the outermost scope.
+pub(super) fn full_path(cx: &Context, target: &HandlerTarget) -> String {
+    match target.element {
+        Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
+        None => target.handler.clone(),
     }
 }
 
