@@ -102,6 +102,11 @@ impl Class {
         (0..).map_while(self.handler).map(HandlerHead::info).collect()
     }
 
+    /// Whether it has a handler of this name that is not numbered. This makes no list.
+    pub fn has_handler(&self, name: &str) -> bool {
+        (0..).map_while(self.handler).any(|head| head.name() == name)
+    }
+
     /// Parses the arguments and creates an element.
     pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {
         (self.create)(arguments, setup)

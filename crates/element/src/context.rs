@@ -67,6 +67,21 @@ impl<'a> Context<'a> {
         self.resources.needs_single_packets.set(true);
     }
 
+    /// Sets how many packets a batch may have at most from now on, in the whole router, in place of this element's previous limit.
+    /// An element that will act on others after a number of packets keeps the limit below what is left of that number. With the last
+    /// packet, batches have one packet then, and everything is as if they always had.
+    ///
+    /// That needs [`gets_each_packet_once`](Self::gets_each_packet_once).
+    pub fn limit_batches(&self, most: usize) {
+        self.resources.batch_limits.set(self.element.index, most);
+    }
+
+    /// Whether each packet that leaves a source or a queue is pushed to this element at most once, before the next batch leaves it:
+    /// nothing on the way copies, makes or keeps packets, or gathers them up to the end of a call.
+    pub fn gets_each_packet_once(&self) -> bool {
+        self.runtime.gets_each_packet_once(self.element.index)
+    }
+
     /// The index of the called element.
     pub fn element(&self) -> usize {
         self.element.index
@@ -346,6 +361,20 @@ impl Context<'_> {
         into.len() - before
     }
 
+    /// Pulls packets one by one from input `port` and appends them to `into`, until a pull returns none or `goes_on` returns false,
+    /// which is called after each with what was pulled. This is quicker than as many calls of [`pull_one`](Self::pull_one).
+    /// Returns the number pulled.
+    pub fn pull_while(
+        &mut self,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    ) -> usize {
+        let before = into.len();
+        self.runtime.pull_while(self.element.index, port, into, goes_on);
+        into.len() - before
+    }
+
     /// Pulls one packet from input `port`.
     pub fn pull_one(&mut self, port: usize) -> Option<Packet> {
         let mut batch = self.batch();
@@ -444,10 +473,12 @@ impl Context<'_> {
     }
 
     /// Delivers what this call has emitted so far, if packets are processed one by one, before the call continues, as
-    /// Click does. Only for elements that no packet is pushed to and that no element pulls from, so that no packet can
-    /// return to them during the call.
+    /// Click does; also if it is as much as an element that limits batches allows. Only for elements that no packet is pushed to
+    /// and that no element pulls from, so that no packet can return to them during the call.
     pub fn deliver_singly(&mut self) {
-        if self.batch_limit() == 1 && self.emitted() > 0 {
+        let limit = self.batch_limit();
+        let is_limited = limit == 1 || self.resources.batch_limits.is_any();
+        if is_limited && self.emitted() > 0 && self.outputs.emitted_packets() >= limit {
             self.runtime.deliver(self.element.index, self.outputs);
         }
     }

@@ -239,6 +239,10 @@ impl HandlerHead {
     }
 
     /// The handler's description.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) fn info(&self) -> HandlerInfo {
         HandlerInfo {
             name: Cow::Borrowed(self.name),

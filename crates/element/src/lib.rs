@@ -17,6 +17,7 @@ extern crate alloc;
 extern crate self as element;
 
 pub mod arguments;
+mod batch_limits;
 mod class;
 mod class_info;
 mod clock;
@@ -53,6 +54,7 @@ mod value_hint;
 mod waiting;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
+pub use batch_limits::BatchLimits;
 pub use class::{Class, UNKNOWN_CLASS};
 pub use class_info::{
     ArgumentInfo, ClassDocumentation, ClassInfo, FlowUse, Notifies, Phase, ShardMode, Sharding,

@@ -65,6 +65,12 @@ impl Outputs {
         self.limit
     }
 
+    /// Sets the maximum number of packets in a batch.
+    #[inline]
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// An empty batch with memory.
     #[inline]
     pub fn batch(&mut self) -> Batch {
@@ -96,6 +102,12 @@ impl Outputs {
     #[inline]
     pub fn emitted(&self) -> usize {
         self.waiting.len() - self.start
+    }
+
+    /// The number of packets in the batches that the present call emitted.
+    pub fn emitted_packets(&self) -> usize {
+        let emitted = self.waiting.get(self.start..).unwrap_or_default();
+        emitted.iter().map(|emission| emission.batch.len()).sum()
     }
 
     /// Emits a whole batch ahead of those with index `index` and above. It must be the last emission of a call.

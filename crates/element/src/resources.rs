@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell};
 
 use packet::{Pool, Timestamp};
 
+use crate::batch_limits::BatchLimits;
 use crate::clock::Clock;
 use crate::deferred::Deferred;
 use crate::driver::Driver;
@@ -59,6 +60,8 @@ pub struct Resources {
     pub is_needless: Cell<bool>,
     /// Whether an element needs a router that processes one packet at a time.
     pub needs_single_packets: Cell<bool>,
+    /// The limits that elements set to the length of batches while the router runs.
+    pub batch_limits: BatchLimits,
     /// The elements that forward the log.
     taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
 }
@@ -80,6 +83,7 @@ impl Resources {
             is_paced: Cell::new(false),
             is_needless: Cell::new(false),
             needs_single_packets: Cell::new(false),
+            batch_limits: BatchLimits::default(),
             taps: RefCell::default(),
         }
     }

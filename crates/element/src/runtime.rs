@@ -42,8 +42,18 @@ pub trait Ports {
     fn is_push_output(&self, element: usize, port: usize) -> bool;
     /// Whether no packet can end between a pull input and the queues that feed it, so that one pull brings the same as several.
     fn passes_pulls_whole(&self, element: usize, port: usize) -> bool;
+    /// Whether each packet that leaves a source or a queue is pushed to the element at most once, before the next batch leaves it.
+    fn gets_each_packet_once(&self, element: usize) -> bool;
     /// Pulls at most `most` packets from an input and appends them to `into`.
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
+    /// Pulls packets one by one from an input and appends them to `into`, until a pull returns none or `goes_on` returns false.
+    fn pull_while(
+        &self,
+        element: usize,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    );
     /// Delivers the batches that an element has emitted.
     fn deliver(&self, element: usize, outputs: &mut Outputs);
     /// Forwards pulls at an output to an input without calling the element.
@@ -119,6 +129,8 @@ pub trait Handlers {
     fn write_shards(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
     /// Resolves a handler path relative to `from`.
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
+    /// Whether an element, or with `None` the router, has a handler of this name. This makes no list.
+    fn has_handler(&self, element: Option<usize>, name: &str) -> bool;
     /// The handlers of an element, or with `None` of the router.
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
 }

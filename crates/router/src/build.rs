@@ -240,8 +240,6 @@ impl RouterState {
         self.to_initialize = self.resolve(&mut found).await;
         if self.resources.needs_single_packets.get() {
             self.options.batch = 1;
-            // Those of the calls so far have another limit.
-            self.outputs.borrow_mut().clear();
         }
         sorting::sort_by_key(&mut found, |(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));

@@ -20,7 +20,7 @@ impl RouterState {
         let mut left = MAX_DELIVERIES;
         while let Some((number, mut batch)) = outputs.take_next() {
             let Some(connection) = self.connections.get(number as usize) else { continue };
-            let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.options.batch };
+            let most = if connection.arrival == Arrival::OneByOne { 1 } else { self.batch() };
             if batch.len() > most {
                 batch = outputs.divide(number, batch, most);
             }
@@ -164,6 +164,62 @@ impl RouterState {
         let count = into.len() - before;
         input.add(count);
         output.add(count);
+    }
+
+    /// Pulls packets one by one from input `port` of `element`, until there is none or `goes_on` returns false. The element that
+    /// they come from is looked up and borrowed once for as many as possible.
+    pub(crate) fn pull_while(
+        &self,
+        element: usize,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    ) {
+        let Some(input) = self.input(element, port) else { return };
+        let Some((peer, peer_port)) = input.peer.filter(|_| !input.links.push) else { return };
+        let Some(node) = self.nodes.get(peer) else { return };
+        let Some(output) = node.outputs.get(peer_port) else { return };
+        loop {
+            let before = into.len();
+            if output.forwards_to.get().is_some() {
+                self.pull_from(element, port, 1, into);
+                if into.len() == before || !goes_on(into) {
+                    return;
+                }
+                continue;
+            }
+            let Ok(mut guard) = node.object.try_borrow_mut() else { return };
+            let Some(object) = guard.as_mut() else { return };
+            let mut outputs = self.take_outputs();
+            let caller = self.running.replace(peer);
+            let start = into.len();
+            let (last, causes) = loop {
+                let before = into.len();
+                let mut cx = Context::new(self, &self.resources, &node.element, &mut outputs);
+                object.pull(&mut cx, peer_port, 1, into);
+                let causes = !outputs.is_empty() || self.resources.deferred.has_writes();
+                if into.len() == before || causes || !goes_on(into) {
+                    break (into.len() - before, causes);
+                }
+            };
+            drop(guard);
+            let count = |packets| {
+                input.add(packets);
+                output.add(packets);
+            };
+            // What the last pull has caused comes before that is counted, as after a single pull.
+            count(into.len() - start - last);
+            self.write_deferred();
+            if !outputs.is_empty() {
+                self.deliver(&mut outputs);
+            }
+            self.running.set(caller);
+            self.outputs.borrow_mut().push(outputs);
+            count(last);
+            if last == 0 || !causes || !goes_on(into) {
+                return;
+            }
+        }
     }
 
     /// Pulls at most `most` packets from output `port` of an element, unless it is already being called. This is `call` in fewer

@@ -34,12 +34,13 @@ impl RouterState {
             return Ok(HandlerTarget { element: Some(element), handler: handler.to_string() });
         }
         // An element can call its own handlers without a path.
-        let has = |element| self.list_handlers(element).iter().any(|info| info.name == path);
-        if from.is_some() && has(from) {
+        if from.is_some() && self.has_handler(from, path) {
             return Ok(HandlerTarget { element: from, handler: path.to_string() });
         }
         match path.split_once('.') {
-            Some((name, _)) if !has(None) => Err(HandlerError::NoElement(name.to_string())),
+            Some((name, _)) if !self.has_handler(None, path) => {
+                Err(HandlerError::NoElement(name.to_string()))
+            }
             _ => Ok(root(path)),
         }
     }
@@ -148,6 +149,23 @@ impl RouterState {
             Some(answer) => answer.map_err(full),
             None => Err(HandlerError::Busy(path.to_string())),
         }
+    }
+
+    /// Whether [`list_handlers`](Self::list_handlers) has a handler of this name.
+    pub(crate) fn has_handler(&self, element: Option<usize>, name: &str) -> bool {
+        let Some(index) = element else {
+            return self.router_handlers().any(|handler| handler.info.name == name);
+        };
+        let Some(node) = self.nodes.get(index) else { return false };
+        let is_one_more = || {
+            let object = node.object.try_borrow();
+            let more =
+                object.iter().flat_map(|object| object.iter()).flat_map(|object| object.more_handlers());
+            more.into_iter().any(|info| info.name == name)
+        };
+        node.class.has_handler(name)
+            || self.element_handlers(index).any(|handler| handler.info.name == name)
+            || is_one_more()
     }
 
     /// The handlers of an element, its own first, or of the router.

@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod account;
 mod accounting;
+mod arrivals;
 mod build;
 mod check;
 mod configure_order;

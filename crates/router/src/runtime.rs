@@ -27,14 +27,18 @@ impl Ports for RouterState {
         RouterState::passes_pulls_whole(self, element, port)
     }
 
+    fn gets_each_packet_once(&self, element: usize) -> bool {
+        RouterState::gets_each_packet_once(self, element)
+    }
+
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
-        if most <= self.options.batch {
+        if most <= self.batch() {
             return self.pull_from(element, port, most, into);
         }
         // One batch at a time, so that the output of upstream filters stays within the limit.
         let mut left = most;
         while left > 0 {
-            let ask = left.min(self.options.batch);
+            let ask = left.min(self.batch());
             let before = into.len();
             self.pull_from(element, port, ask, into);
             if into.len() - before < ask {
@@ -44,9 +48,20 @@ impl Ports for RouterState {
         }
     }
 
+    fn pull_while(
+        &self,
+        element: usize,
+        port: usize,
+        into: &mut Batch,
+        goes_on: &mut dyn FnMut(&mut Batch) -> bool,
+    ) {
+        RouterState::pull_while(self, element, port, into, goes_on);
+    }
+
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
         self.write_deferred();
         RouterState::deliver(self, outputs);
+        outputs.set_limit(self.batch());
         self.running.set(element);
     }
 
@@ -183,6 +198,10 @@ impl Handlers for RouterState {
 
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError> {
         self.resolve_path(Some(from), path)
+    }
+
+    fn has_handler(&self, element: Option<usize>, name: &str) -> bool {
+        RouterState::has_handler(self, element, name)
     }
 
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {

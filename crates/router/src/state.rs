@@ -208,7 +208,16 @@ impl RouterState {
     }
 
     pub(crate) fn take_outputs(&self) -> Box<Outputs> {
-        self.outputs.borrow_mut().pop().unwrap_or_else(|| Box::new(Outputs::new(self.options.batch)))
+        let most = self.batch();
+        let mut outputs = self.outputs.borrow_mut().pop().unwrap_or_else(|| Box::new(Outputs::new(most)));
+        outputs.set_limit(most);
+        outputs
+    }
+
+    /// The maximum number of packets in a batch at present.
+    #[inline]
+    pub(crate) fn batch(&self) -> usize {
+        self.options.batch.min(self.resources.batch_limits.least())
     }
 
     /// Notifies woken elements and performs deferred writes, as far as the elements involved are not being called.

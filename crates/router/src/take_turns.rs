@@ -34,7 +34,7 @@ impl RouterState {
     /// order in which they come without this.
     pub(crate) fn more_turns(&self, element: usize, outputs: &mut Outputs) -> usize {
         let more = self.extra_turns.get() + 1;
-        let is_useful = self.is_wide && self.options.batch > 1 && more < MAX_ROUNDS_AT_ONCE;
+        let is_useful = self.is_wide && self.batch() > 1 && more < MAX_ROUNDS_AT_ONCE;
         let paced = self.paced_turns.get();
         if !is_useful || paced == 0 && !self.schedule.borrow().is_alone(element) {
             return 0;
@@ -43,6 +43,7 @@ impl RouterState {
         outputs.set_goes_on(true);
         self.write_deferred();
         self.deliver(outputs);
+        outputs.set_limit(self.batch());
         self.running.set(element);
         outputs.set_goes_on(false);
         let is_due = self.timers.borrow().next().is_some_and(|at| at <= self.resources.steady());
@@ -58,8 +59,8 @@ impl RouterState {
 
     /// How many turns a task may take at once: several if it is alone, or empties a queue after a source's paced turns.
     pub(crate) fn take_own_turns(&self, element: usize) -> usize {
-        let takes_all = self.options.batch > 1
-            && (self.following.get() == element || self.schedule.borrow().is_alone(element));
+        let takes_all =
+            self.batch() > 1 && (self.following.get() == element || self.schedule.borrow().is_alone(element));
         if takes_all { self.turns_left.replace(1).max(1) } else { 1 }
     }
 
@@ -73,9 +74,7 @@ impl RouterState {
                 && schedule.tickets(emptied.task) == schedule.tickets(pace.source)
                 && [emptied.queue, emptied.task].into_iter().all(|element| self.element_keeps_pace(element))
         };
-        self.options.batch > 1
-            && schedule.known() == 1 + pace.emptied.len()
-            && pace.emptied.iter().all(is_ready)
+        self.batch() > 1 && schedule.known() == 1 + pace.emptied.len() && pace.emptied.iter().all(is_ready)
     }
 
     fn element_keeps_pace(&self, element: usize) -> bool {

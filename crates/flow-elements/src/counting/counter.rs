@@ -3,6 +3,7 @@
 use element::arguments::{ArgumentError, FromArgument, HandlerCall};
 use element::prelude::*;
 use element::{HandlerInfo, HandlerKind};
+use packet::{MAX_BATCH, MAX_CAPACITY};
 
 use super::rate::Rate;
 
@@ -68,6 +69,12 @@ impl Trigger {
         }
     }
 
+    /// The count that is left until it calls its handler, if it is still to do so.
+    fn left(trigger: &Option<Trigger>, count: u64) -> Option<u64> {
+        let trigger = trigger.as_ref().filter(|trigger| !trigger.done)?;
+        Some(trigger.at.saturating_sub(count))
+    }
+
     fn pull(&mut self, cx: &Context) {
         self.done = true;
         if let Some(call) = &self.call {
@@ -82,6 +89,8 @@ pub struct Counter {
     batches: u64,
     rate: Rate<10>,
     byte_rate: Rate<4>,
+    /// The last limit that it set to the length of batches.
+    most: usize,
     args: CounterArgs,
 }
 
@@ -90,20 +99,63 @@ impl Counter {
     fn add(&mut self, cx: &Context, packets: &[Packet]) {
         let now = cx.steady();
         self.batches += 1;
-        if self.args.count_call.is_some() || self.args.byte_count_call.is_some() {
+        let bytes = packets.iter().map(|packet| packet.len() as u64).sum();
+        if self.has_calls() {
+            self.add_with_calls(cx, packets, bytes);
+        } else {
+            self.count += packets.len() as u64;
+            self.bytes += bytes;
+        }
+        self.rate.count(now, packets.len() as u64);
+        self.byte_rate.count(now, bytes);
+    }
+
+    fn has_calls(&self) -> bool {
+        self.args.count_call.is_some() || self.args.byte_count_call.is_some()
+    }
+
+    #[inline(never)]
+    fn add_with_calls(&mut self, cx: &Context, packets: &[Packet], bytes: u64) {
+        if packets.len() < self.packets_left() {
+            self.count += packets.len() as u64;
+            self.bytes += bytes;
+        } else {
             for packet in packets {
                 self.count += 1;
                 self.bytes += packet.len() as u64;
                 self.trigger(cx);
             }
         }
-        let bytes = packets.iter().map(|packet| packet.len() as u64).sum();
-        if self.args.count_call.is_none() && self.args.byte_count_call.is_none() {
-            self.count += packets.len() as u64;
-            self.bytes += bytes;
+        self.limit_batches(cx);
+    }
+
+    /// The number of packets with the last of which a call is due, if they are as long as can be.
+    fn packets_left(&self) -> usize {
+        let packets = match self.args.count_call {
+            // A count that has passed is not reached any more.
+            Some(Trigger { at, .. }) if at <= self.count => None,
+            _ => Trigger::left(&self.args.count_call, self.count),
+        };
+        let bytes = Trigger::left(&self.args.byte_count_call, self.bytes);
+        let packets_of_bytes = bytes.map(|bytes| bytes.div_ceil(MAX_CAPACITY as u64));
+        let least = packets.into_iter().chain(packets_of_bytes).min();
+        least.map_or(usize::MAX, |least| usize::try_from(least).unwrap_or(usize::MAX))
+    }
+
+    /// Limits batches, so that the packet with which a call is due comes alone.
+    fn limit_batches(&mut self, cx: &Context) {
+        let most = self.packets_left().saturating_sub(1).clamp(1, MAX_BATCH);
+        if most != self.most {
+            self.most = most;
+            cx.limit_batches(most);
         }
-        self.rate.count(now, packets.len() as u64);
-        self.byte_rate.count(now, bytes);
+    }
+
+    /// Has batches limited after a handler has changed a call.
+    fn change_calls(&mut self, cx: &Context) {
+        if cx.gets_each_packet_once() {
+            self.limit_batches(cx);
+        }
     }
 
     fn trigger(&mut self, cx: &Context) {
@@ -118,10 +170,13 @@ impl Counter {
         }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, cx: &Context) {
         (self.count, self.bytes, self.batches) = (0, 0, 0);
         for trigger in [&mut self.args.count_call, &mut self.args.byte_count_call].into_iter().flatten() {
             trigger.done = false;
+        }
+        if self.has_calls() {
+            self.limit_batches(cx);
         }
     }
 }
@@ -165,12 +220,12 @@ impl Element for Counter {
         Handler::read_with("byte_rate", "Recent bytes per second.", |counter, cx, _| {
             Ok(counter.byte_rate.text(cx.steady()))
         }),
-        Handler::action("reset", "Resets the counts to zero.", |counter, _, _| {
-            counter.reset();
+        Handler::action("reset", "Resets the counts to zero.", |counter, cx, _| {
+            counter.reset(cx);
             Ok(())
         }),
-        Handler::action("reset_counts", "Resets the counts to zero.", |counter, _, _| {
-            counter.reset();
+        Handler::action("reset_counts", "Resets the counts to zero.", |counter, cx, _| {
+            counter.reset(cx);
             Ok(())
         }),
         Handler::read("count_call", "The count that triggers COUNT_CALL.", |counter| {
@@ -181,6 +236,7 @@ impl Element for Counter {
             "Sets COUNT_CALL; without a handler in the value, the previous one stays.",
             |counter, cx, value| {
                 counter.args.count_call = Some(trigger(cx, value, "count_call", &counter.args.count_call)?);
+                counter.change_calls(cx);
                 Ok(())
             },
         ),
@@ -190,18 +246,28 @@ impl Element for Counter {
             |counter, cx, value| {
                 let new = trigger(cx, value, "byte_count_call", &counter.args.byte_count_call)?;
                 counter.args.byte_count_call = Some(new);
+                counter.change_calls(cx);
                 Ok(())
             },
         ),
     ];
 
     fn new(args: CounterArgs, setup: &mut Setup) -> Result<Counter, SetupError> {
-        setup.unbatched |= args.count_call.is_some() || args.byte_count_call.is_some();
-        Ok(Counter { count: 0, bytes: 0, batches: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
+        let (rate, byte_rate) = (Rate::new(), Rate::new());
+        let counter = Counter { count: 0, bytes: 0, batches: 0, rate, byte_rate, most: MAX_BATCH, args };
+        if counter.has_calls() {
+            setup.require_one_shard("acting on other elements while packets pass")?;
+        }
+        Ok(counter)
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        cx.needs_initialization(self.args.count_call.is_some() || self.args.byte_count_call.is_some());
+        if self.has_calls() && !cx.gets_each_packet_once() {
+            cx.needs_single_packets();
+        } else if self.has_calls() {
+            self.limit_batches(cx);
+        }
+        cx.needs_initialization(self.has_calls());
         Ok(())
     }
 
@@ -221,8 +287,11 @@ impl Element for Counter {
         self.add(cx, into.as_slice().get(before..).unwrap_or(&[]));
     }
 
-    fn inherit(&mut self, old: &mut Counter, _: &mut Context) {
+    fn inherit(&mut self, old: &mut Counter, cx: &mut Context) {
         (self.count, self.bytes, self.batches) = (old.count, old.bytes, old.batches);
         (self.rate, self.byte_rate) = (old.rate, old.byte_rate);
+        if self.has_calls() {
+            self.limit_batches(cx);
+        }
     }
 }

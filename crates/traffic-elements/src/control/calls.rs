@@ -12,6 +12,7 @@ use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupErr
 use super::expansion::{Values, expand};
 use super::functions;
 use super::machine::{Machine, Request, ScriptType};
+use super::script_errors::{Heading, full_path};
 
 /// Provides the values for expanding a text.
 pub(super) struct ScriptValues<'a, 'c, 'r> {
@@ -24,11 +25,14 @@ impl Values for ScriptValues<'_, '_, '_> {
         if !call {
             return self.machine.variables.resolve(self.cx, name);
         }
-        if let Err(error) = self.machine.find(self.cx, name, false) {
-            self.machine.report_error(self.cx, error.to_string());
-            return None;
-        }
-        match self.machine.read(self.cx, name, false) {
+        let call = match self.machine.find(self.cx, name, false) {
+            Ok(call) => call,
+            Err(error) => {
+                self.machine.report_error(self.cx, error.to_string());
+                return None;
+            }
+        };
+        match self.machine.read(self.cx, &call) {
             Ok(value) => Some(value),
             Err(HandlerError::ReadWithErrors { value, problems }) => {
                 self.machine.report_error(self.cx, problems);
@@ -67,6 +71,13 @@ struct Call {
     value: String,
 }
 
+impl Call {
+    /// The context of errors during the call.
+    fn heading(&self) -> Heading {
+        Heading::Calling { target: self.target.clone(), value: self.value.clone() }
+    }
+}
+
 impl Machine {
     /// Expands the references in a text.
     pub(super) fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
@@ -75,8 +86,9 @@ impl Machine {
 
     /// Reads a handler for `print` or `read`. Without a value, an error has been reported.
     pub(super) fn value_of_call(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Option<String> {
-        let heading = self.call_heading(cx, call, quoted)?;
-        let (answer, missing) = self.under_heading(heading, |machine| match machine.read(cx, call, quoted) {
+        let call = self.find_or_report(cx, call, quoted)?;
+        let heading = call.heading();
+        let (answer, missing) = self.under_heading(heading, |machine| match machine.read(cx, &call) {
             Ok(value) => (Some(value), None),
             Err(HandlerError::ReadWithErrors { value, problems }) => {
                 machine.report_error(cx, problems);
@@ -104,9 +116,9 @@ impl Machine {
     /// The `write` instruction.
     pub(super) fn write_call(&mut self, cx: &mut Context, call: &str, quoted: bool) {
         let call = self.expand(cx, call, false);
-        let Some(heading) = self.call_heading(cx, &call, quoted) else { return };
-        let missing = self.under_heading(heading, |machine| {
-            let error = machine.write(cx, &call, quoted).err();
+        let Some(call) = self.find_or_report(cx, &call, quoted) else { return };
+        let missing = self.under_heading(call.heading(), |machine| {
+            let error = machine.write(cx, &call).err();
             match &error {
                 None | Some(HandlerError::ReadWithErrors { .. } | HandlerError::WrittenWithWarnings(_)) => {
                     machine.variables.status = 0
@@ -121,18 +133,10 @@ impl Machine {
         missing.into_iter().for_each(|error| self.report_error(cx, error.of_call(false)));
     }
 
-    /// The context of errors during a call. If the handler can't be found, reports that.
-    fn call_heading(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<String> {
-        match self.find(cx, call, quoted) {
-            Ok(Call { target, value }) => {
-                let space = if value.is_empty() { "" } else { " " };
-                Some(format!("While calling ‘{}{space}{value}’:", full_path(cx, &target)))
-            }
-            Err(error) => {
-                self.report_error(cx, error.to_string());
-                None
-            }
-        }
+    /// The handler of a call. If it can't be found, reports that.
+    fn find_or_report(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<Call> {
+        let found = self.find(cx, call, quoted);
+        found.map_err(|error| self.report_error(cx, error.to_string())).ok()
     }
 
     /// Reports the error of a handler that was called.
@@ -163,11 +167,10 @@ impl Machine {
     }
 
     /// Reads a handler: `path parameter`.
-    fn read(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<String, HandlerError> {
-        let Call { target, value } = self.find(cx, call, quoted)?;
-        let path = call_path(cx, &target);
+    fn read(&mut self, cx: &mut Context, call: &Call) -> Result<String, HandlerError> {
+        let Call { target, value } = call;
         if target.element == Some(cx.element())
-            && let Some(answer) = self.function(cx, &target.handler, &value)
+            && let Some(answer) = self.function(cx, &target.handler, value)
         {
             return answer;
         }
@@ -175,9 +178,9 @@ impl Machine {
             && self.script_type == ScriptType::Proxy
             && !is_listed(cx, &target.handler)
         {
-            return self.request(cx, Request::Run, (&target.handler, &value), false);
+            return self.request(cx, Request::Run, (&target.handler, value), false);
         }
-        match cx.read_handler(&path, &value) {
+        match cx.read_handler(&call_path(cx, target), value) {
             // Handlers available while the script runs have already been tried.
             Err(HandlerError::Busy(path)) if target.element == Some(cx.element()) => {
                 Err(HandlerError::NoHandler(path))
@@ -186,29 +189,29 @@ impl Machine {
         }
     }
 
-    fn write(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<(), HandlerError> {
-        let Call { target, value } = self.find(cx, call, quoted)?;
-        let path = call_path(cx, &target);
+    fn write(&mut self, cx: &mut Context, call: &Call) -> Result<(), HandlerError> {
+        let Call { target, value } = call;
+        let path = call_path(cx, target);
         if target.element != Some(cx.element()) {
-            return match cx.write_handler(&path, &value) {
+            return match cx.write_handler(&path, value) {
                 // The element is processing packets: the write is deferred. Scripts are excluded, since they could call
                 // each other forever.
-                Err(HandlerError::Busy(_)) if !is_script(cx, &target) => {
-                    cx.defer_write(&path, &value);
+                Err(HandlerError::Busy(_)) if !is_script(cx, target) => {
+                    cx.defer_write(&path, value);
                     Ok(())
                 }
                 answer => answer,
             };
         }
         let request = match target.handler.as_str() {
-            "set" => return self.assign(&value),
+            "set" => return self.assign(value),
             "step" => Request::Step,
             "goto" => Request::Goto,
             "run" => Request::Run,
             _ if self.script_type == ScriptType::Proxy && !is_listed(cx, &target.handler) => Request::Run,
             _ => return Err(HandlerError::NoHandler(path)),
         };
-        self.request(cx, request, (&target.handler, &value), true).map(drop)
+        self.request(cx, request, (&target.handler, value), true).map(drop)
     }
 
     /// The `set` handler: `variable text`.
@@ -305,14 +308,6 @@ impl Machine {
     }
 }
 
-/// The handler's path from the outermost scope.
-fn full_path(cx: &Context, target: &HandlerTarget) -> String {
-    match target.element {
-        Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
-        None => target.handler.clone(),
-    }
-}
-
 /// An unambiguous path of the handler: the router's handlers start with a dot.
 fn call_path(cx: &Context, target: &HandlerTarget) -> String {
     match target.element {
@@ -328,7 +323,7 @@ fn is_script(cx: &Context, target: &HandlerTarget) -> bool {
 
 /// Whether the script has a handler of this name, its own or a standard one.
 pub(super) fn is_listed(cx: &Context, name: &str) -> bool {
-    cx.runtime().handlers(Some(cx.element())).iter().any(|info| info.name == name)
+    cx.runtime().has_handler(Some(cx.element()), name)
 }
 
 /// Text in double quotes, even if it needs none.

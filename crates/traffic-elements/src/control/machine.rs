@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use element::{Context, HandlerError};
 use packet::Timestamp;
 
 use super::instructions::{Finish, Instruction, Printing, Target, find_label};
-use super::script_errors::ScriptErrors;
+use super::script_errors::{Heading, ScriptErrors};
 use super::variables::Variables;
 
 /// Jumps without a pause after which a script is stopped as endless.
@@ -49,7 +50,7 @@ pub(super) enum Request {
 /// A script and its execution state.
 pub(super) struct Machine {
     pub(super) script_type: ScriptType,
-    instructions: Vec<Instruction>,
+    instructions: Rc<[Instruction]>,
     /// Steps counted by each `pause`.
     stepped: Vec<u32>,
     position: usize,
@@ -69,7 +70,7 @@ impl Machine {
         Machine {
             script_type,
             stepped: alloc::vec![0; instructions.len()],
-            instructions,
+            instructions: instructions.into(),
             position: 0,
             steps: 0,
             pending: None,
@@ -83,8 +84,8 @@ impl Machine {
     /// Initializes variables, and starts scripts that start automatically. Variables that any instruction sets are
     /// empty at first.
     pub(super) fn start(&mut self, cx: &mut Context) {
-        for instruction in self.instructions.clone() {
-            let variable = match &instruction {
+        for instruction in self.instructions.clone().iter() {
+            let variable = match instruction {
                 Instruction::Set { variable, .. } | Instruction::Initialise { variable, .. } => variable,
                 Instruction::Return { .. } => "_",
                 _ => continue,
@@ -93,15 +94,14 @@ impl Machine {
                 self.variables.set(variable, String::new());
             }
         }
-        let heading = cx.message_heading("While initializing");
-        self.under_heading(heading, |machine| machine.initialize_variables(cx));
+        self.under_heading(Heading::Initializing, |machine| machine.initialize_variables(cx));
     }
 
     fn initialize_variables(&mut self, cx: &mut Context) {
-        for instruction in self.instructions.clone() {
+        for instruction in self.instructions.clone().iter() {
             if let Instruction::Initialise { variable, text, unquote: quoted, .. } = instruction {
-                let text = self.expand(cx, &text, false);
-                self.variables.set(&variable, if quoted { unquote(&text) } else { text });
+                let text = self.expand(cx, text, false);
+                self.variables.set(variable, if *quoted { unquote(&text) } else { text });
             }
         }
         if matches!(self.script_type, ScriptType::Active | ScriptType::Driver) {
@@ -119,11 +119,8 @@ impl Machine {
 
     /// Continues the script by `steps` blocking instructions, and logs errors.
     pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
-        let (name, class) = (cx.name(), cx.class_name());
         self.depth += 1;
-        self.under_heading(format!("While executing ‘{name} :: {class}’:"), |machine| {
-            machine.execute(cx, steps, StepCause::Step, 0)
-        });
+        self.under_heading(Heading::Executing, |machine| machine.execute(cx, steps, StepCause::Step, 0));
         self.depth -= 1;
     }
 
@@ -248,7 +245,7 @@ impl Machine {
         self.position = 0;
         self.step(cx, 0);
         match self.finish() {
-            Some(Finish::Return) => cx.argument(&self.variables.get("_")?).ok(),
+            Some(Finish::Return) => cx.argument(self.variables.text("_")?).ok(),
             Some(Finish::End) => Some(0),
             _ => None,
         }
@@ -265,7 +262,7 @@ impl Machine {
     }
 
     /// Calls a function with `heading` as the context of its errors.
-    pub(super) fn under_heading<R>(&mut self, heading: String, call: impl FnOnce(&mut Machine) -> R) -> R {
+    pub(super) fn under_heading<R>(&mut self, heading: Heading, call: impl FnOnce(&mut Machine) -> R) -> R {
         self.errors.enter(heading);
         let result = call(self);
         self.errors.leave();
@@ -275,12 +272,13 @@ impl Machine {
     /// Continues by `steps` blocking instructions. Adds its jumps to `jumps` and returns the sum.
     fn execute(&mut self, cx: &mut Context, steps: i64, cause: StepCause, mut jumps: usize) -> usize {
         let goal = self.steps + steps;
+        let instructions = self.instructions.clone();
         while self.steps <= goal && jumps < MAX_JUMPS {
             let position = self.position;
-            let Some(instruction) = self.instructions.get(position).cloned() else { break };
+            let Some(instruction) = instructions.get(position) else { break };
             // Advance first, because a handler called by the instruction may jump.
             self.position += 1;
-            match self.execute_instruction(cx, &instruction, position, goal) {
+            match self.execute_instruction(cx, instruction, position, goal) {
                 StepResult::Continue if self.position == position + 1 => {}
                 StepResult::Continue => jumps += 1,
                 StepResult::Block => break,

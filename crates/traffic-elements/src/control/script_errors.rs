@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use element::Context;
+use element::{Context, HandlerTarget};
 
 /// The errors that a script encounters.
 #[derive(Default)]
@@ -13,7 +13,30 @@ pub(super) struct ScriptErrors {
     held: Option<Vec<String>>,
     count: u64,
     /// The current contexts from the outermost on, and whether each has been reported.
-    headings: Vec<(String, bool)>,
+    headings: Vec<(Heading, bool)>,
+}
+
+/// The context of errors. Its text is made when the first error comes, because most packets cause none.
+pub(super) enum Heading {
+    /// The element is being initialised.
+    Initializing,
+    /// The script is being executed.
+    Executing,
+    /// A handler is being called.
+    Calling { target: HandlerTarget, value: String },
+}
+
+impl Heading {
+    fn text(&self, cx: &Context) -> String {
+        match self {
+            Heading::Initializing => cx.message_heading("While initializing"),
+            Heading::Executing => format!("While executing ‘{} :: {}’:", cx.name(), cx.class_name()),
+            Heading::Calling { target, value } => {
+                let space = if value.is_empty() { "" } else { " " };
+                format!("While calling ‘{}{space}{value}’:", full_path(cx, target))
+            }
+        }
+    }
 }
 
 impl ScriptErrors {
@@ -33,7 +56,7 @@ impl ScriptErrors {
     }
 
     /// Adds a context for the following errors, until [`leave`](Self::leave).
-    pub(super) fn enter(&mut self, heading: String) {
+    pub(super) fn enter(&mut self, heading: Heading) {
         self.headings.push((heading, false));
     }
 
@@ -49,7 +72,8 @@ impl ScriptErrors {
         let mut lines = Vec::new();
         for (level, (heading, reported)) in self.headings.iter_mut().enumerate() {
             if !core::mem::replace(reported, true) {
-                let own = if split_line_prefix(heading).0.is_empty() { prefix } else { "" };
+                let heading = heading.text(cx);
+                let own = if split_line_prefix(&heading).0.is_empty() { prefix } else { "" };
                 let heading = format!("{own}{}", heading.replace('\n', &format!("\n{own}")));
                 lines.push(indented(&heading, level));
             }
@@ -59,6 +83,14 @@ impl ScriptErrors {
             Some(held) => held.append(&mut lines),
             None => lines.iter().for_each(|line| cx.log(line)),
         }
+    }
+}
+
+/// The handler's path from the outermost scope.
+pub(super) fn full_path(cx: &Context, target: &HandlerTarget) -> String {
+    match target.element {
+        Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
+        None => target.handler.clone(),
     }
 }
 

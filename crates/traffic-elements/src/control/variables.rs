@@ -58,6 +58,11 @@ impl Variables {
         }
     }
 
+    /// The text of a variable.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.set.get(name).map(String::as_str)
+    }
+
     /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         self.set.get(name).cloned()

@@ -7,8 +7,10 @@ use element::arguments::Bandwidth;
 use element::number_format;
 use element::prelude::*;
 use element::{QueueAge, Signal};
+use packet::MAX_BATCH;
 
 use super::length::Length;
+use crate::sources::MAX_PACKETS_PER_RUN;
 
 /// Lowest bandwidth in bytes per second.
 const MIN_BANDWIDTH: u32 = 100;
@@ -67,12 +69,18 @@ fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
     Ok(bandwidth / MIN_BANDWIDTH * MIN_BANDWIDTH)
 }
 
-impl LinkUnqueue {
-    fn transmission_time(&self, packet: &Packet) -> Timestamp {
-        let bytes = packet.len() as u64 + u64::from(packet.extra_length());
-        Timestamp::from_micros((bytes * 1_000_000 / u64::from(self.bandwidth.max(1))) as i64)
-    }
+/// How long a link of this bandwidth takes to send a packet.
+fn transmission_time(packet: &Packet, bandwidth: u32) -> Timestamp {
+    let bytes = packet.len() as u64 + u64::from(packet.extra_length());
+    Timestamp::from_micros((bytes * 1_000_000 / u64::from(bandwidth.max(1))) as i64)
+}
 
+/// Whether a link, whose last packet leaves at `last`, takes another one for a delivery at `delayed`.
+fn has_room(last: Option<Timestamp>, delayed: Timestamp) -> bool {
+    last.is_none_or(|last| last <= delayed)
+}
+
+impl LinkUnqueue {
     fn last(&self) -> Option<Timestamp> {
         self.link.back().map(Packet::timestamp)
     }
@@ -81,20 +89,30 @@ impl LinkUnqueue {
     fn fill(&mut self, cx: &mut Context, delayed: Timestamp) -> bool {
         let mut worked = false;
         let mut pulled = cx.batch();
-        while self.last().is_none_or(|last| last <= delayed) {
-            cx.pull(0, 1, &mut pulled);
-            let Some(mut packet) = pulled.pop() else {
+        let (bandwidth, mut last) = (self.bandwidth, self.last());
+        while has_room(last, delayed) {
+            // A packet that takes no time leaves room for ever.
+            let most = MAX_PACKETS_PER_RUN.saturating_sub(self.link.len()).clamp(1, MAX_BATCH);
+            let mut back_to_back = self.back_to_back;
+            let count = cx.pull_while(0, &mut pulled, &mut |pulled| {
+                if let Some(packet) = pulled.as_mut_slice().last_mut() {
+                    let start = last.filter(|_| back_to_back).unwrap_or(delayed);
+                    packet.set_timestamp(start + transmission_time(packet, bandwidth));
+                    last = Some(packet.timestamp());
+                    back_to_back = true;
+                }
+                pulled.len() < most && has_room(last, delayed)
+            });
+            self.back_to_back = back_to_back;
+            self.age.arrive(count, || cx.steady());
+            self.link.extend(pulled.drain());
+            worked |= count > 0;
+            if count < most && has_room(last, delayed) {
+                // No further packet came.
                 self.back_to_back = false;
                 break;
-            };
-            let start = self.last().filter(|_| self.back_to_back).unwrap_or(delayed);
-            packet.set_timestamp(start + self.transmission_time(&packet));
-            self.age.arrive(1, || cx.steady());
-            self.link.push_back(packet);
-            self.back_to_back = true;
-            worked = true;
-            // A packet that takes no time leaves room for ever.
-            if self.link.len() >= crate::sources::MAX_PACKETS_PER_RUN {
+            }
+            if self.link.len() >= MAX_PACKETS_PER_RUN {
                 break;
             }
         }
@@ -166,17 +184,17 @@ impl Element for LinkUnqueue {
         let now = cx.now();
         let mut worked = self.fill(cx, now + self.latency);
         let mut batch = cx.batch();
-        while self.link.front().is_some_and(|packet| packet.timestamp() <= now) {
-            if let Some(packet) = self.link.pop_front() {
-                self.age.leave(1);
-                batch.push(packet);
-            }
+        // They are in the order of their times.
+        let due = self.link.iter().position(|packet| packet.timestamp() > now).unwrap_or(self.link.len());
+        for packet in self.link.drain(..due) {
+            batch.push(packet);
             if batch.len() >= cx.batch_limit() {
                 let full = core::mem::replace(&mut batch, cx.batch());
                 cx.emit(0, full);
             }
-            worked = true;
         }
+        self.age.leave(due);
+        worked |= due > 0;
         cx.emit(0, batch);
         self.length.set(self.link.len());
         if let (Some(first), Some(last)) = (self.link.front().map(Packet::timestamp), self.last()) {
