@@ -238,11 +238,12 @@ impl HandlerHead {
         HandlerHead { name, kind, summary, effect, calm: false, hidden: false, argument: None }
     }
 
-    /// The handler's description.
+    /// The handler's name.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
+    /// The handler's description.
     pub(crate) fn info(&self) -> HandlerInfo {
         HandlerInfo {
             name: Cow::Borrowed(self.name),
