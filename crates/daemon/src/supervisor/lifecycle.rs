@@ -1,6 +1,6 @@
 //! Starts, stops, suspends and kills boxes.
 
-use super::claims::Claim;
+use super::claims::{Claim, ClaimGuard};
 use super::managed_box::ManagedBox;
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -161,9 +161,9 @@ impl Supervisor {
         // Before the stop, so that the next daemon starts the box if this one ends meanwhile.
         let id = self.0.store().begin(Action::Start, &subject)?;
         let mut operation = self.operation(id);
-        // Before the claim, which another request may hold that waits for the box.
+        let _claims = self.claim_to_restart(name)?;
+        self.require_own(&subject)?;
         self.bring_down(name, true);
-        let _claims = self.claim_for(&subject, &|| vec![Claim::change(name)])?;
         match self.start_in(&mut operation, name) {
             // Another thread started it in between, which is fine.
             Err(OperationError::Fabric(FabricError::State { .. })) => {}
@@ -173,6 +173,20 @@ impl Supervisor {
             }
         }
         self.status(&managed)
+    }
+
+    /// Takes the claim of a restart. The box runs on while others hold it. If an operation on this box alone does not end in time, it
+    /// may wait for the box, for example in an endless loop: then the box is stopped before the claim.
+    fn claim_to_restart(&self, name: &BoxName) -> Result<ClaimGuard<'_>, OperationError> {
+        let (subject, claims) = (Subject::from(name), || vec![Claim::change(name)]);
+        match self.claim_within(&subject, CHANGE_TIMEOUT, &claims) {
+            Ok(claims) => Ok(claims),
+            Err(conflict) if conflict.changed_by.as_ref() == Some(&subject) => {
+                self.bring_down(name, true);
+                self.claim_for(&subject, &claims)
+            }
+            Err(conflict) => Err(OperationError::Changing(conflict.subject)),
+        }
     }
 
     /// Starts the boxes that an earlier daemon had stopped in order to start them again.
@@ -262,5 +276,39 @@ mod tests {
         }
         until("the box runs", || bed.phase(&names[0]) == Some(Phase::Running));
         assert_eq!(bed.phase(&names[1]), Some(Phase::Stopped), "it did not run before");
+    }
+
+    #[test]
+    fn a_box_is_stopped_for_a_restart_when_no_other_operation_uses_it() {
+        let bed = TestBed::unwatched_with_click();
+        let names: [BoxName; 2] = ["fw", "loop"].map(|name| name.parse().unwrap());
+        for name in &names {
+            bed.create_box(process(name.as_str(), "Idle -> Discard;")).unwrap();
+        }
+        let started = |name: &BoxName| {
+            let found = bed.runtime(name, Asked::None).unwrap();
+            (found.phase, found.started, found.process)
+        };
+        let before = names.each_ref().map(started);
+        let claim = |by: &Subject, name: &BoxName| bed.claim_for(by, &|| vec![Claim::change(name)]).unwrap();
+        // A stack that changes the first, and an operation on the second that ends when the box does.
+        let stack = claim(&"stack/edge".parse().unwrap(), &names[0]);
+        let waiting = claim(&Subject::from(&names[1]), &names[1]);
+        let results = std::thread::scope(|scope| {
+            let restarts = names.each_ref().map(|name| scope.spawn(|| bed.restart_box(name)));
+            until("the box is stopped", || bed.phase(&names[1]) != Some(Phase::Running));
+            drop(waiting);
+            restarts.map(|restart| restart.join().unwrap())
+        });
+        assert!(
+            matches!(&results[0], Err(OperationError::Changing(used)) if *used == Subject::from(&names[0]))
+        );
+        assert_eq!(started(&names[0]), before[0], "it runs on");
+        results[1].as_ref().unwrap();
+        assert_eq!(started(&names[1]).0, Phase::Running);
+        assert_ne!(started(&names[1]), before[1]);
+        drop(stack);
+        bed.restart_box(&names[0]).unwrap();
+        assert_ne!(started(&names[0]), before[0]);
     }
 }

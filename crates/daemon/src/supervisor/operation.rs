@@ -185,7 +185,8 @@ impl Supervisor {
         taken.or_else(|_| block_in_place(|| self.claim_for(subject, claims)))
     }
 
-    fn claim_within(
+    /// As [`claim_for`](Self::claim_for), within a time.
+    pub(super) fn claim_within(
         &self,
         subject: &Subject,
         timeout: Duration,
