@@ -46,7 +46,7 @@ impl MappedFile {
     /// The bytes from `position` on: at least `least`, if the file has as many and can be mapped.
     #[inline]
     pub fn bytes(&mut self, position: u64, least: usize) -> SharedBytes<'_> {
-        if !self.window.as_ref().is_some_and(|window| window.from(position).len() >= least) {
+        if self.window.as_ref().is_none_or(|window| window.from(position).len() < least) {
             self.move_window(position, least);
         }
         self.window.as_ref().map_or(SharedBytes::EMPTY, |window| window.from(position))
