@@ -97,11 +97,6 @@ impl Decoder {
         count
     }
 
-    /// Whether the next records can be read in place: [`places`](Self::places) finds them in the capture itself.
-    pub fn has_places(&self) -> bool {
-        self.parser.has_places()
-    }
-
     /// Forgets the unread bytes, which are read again from [`position`](Self::position).
     pub fn forget_unread(&mut self) {
         self.start = self.end;
@@ -232,9 +227,7 @@ mod tests {
         let (mut single, mut decoder) = (Decoder::new(), Decoder::new());
         single.feed(&capture);
         decoder.feed(&capture[..100]);
-        assert!(!decoder.has_places());
         assert_eq!(decoder.record(), single.record());
-        assert!(decoder.has_places());
         assert_eq!(decoder.places(capture.len(), 3, |_| panic!("there are unread bytes"), |_| ()), 0);
         decoder.forget_unread();
         let mut count = 1;

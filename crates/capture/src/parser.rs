@@ -117,11 +117,6 @@ impl Parser {
         (count, consumed)
     }
 
-    /// Whether [`places`](Self::places) finds records.
-    pub fn has_places(&self) -> bool {
-        self.usual_reader().is_some()
-    }
-
     fn usual_reader(&self) -> Option<&pcap::Reader> {
         match &self.format {
             Format::Pcap(reader) if self.skip == 0 && reader.is_usual() => Some(reader),
