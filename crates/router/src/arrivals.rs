@@ -11,7 +11,7 @@ use crate::state::RouterState;
 /// early, packets are processed one by one.
 const MAX_VISITS: usize = 1 << 10;
 
-/// Fates by which a class sends packets that did not just arrive.
+/// Fates of packets that a class sends and that did not just arrive.
 const BEGINNINGS: [Fate; 4] = [Fate::Received, Fate::Made, Fate::Copied, Fate::Waiting];
 
 impl RouterState {
