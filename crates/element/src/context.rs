@@ -192,8 +192,15 @@ impl<'a> Context<'a> {
         Ok(A::parse(Arguments::new(config), &mut self.setup(&name))?)
     }
 
-    /// Writes a line to the log, like Click's chatter.
+    /// Writes a line to the log, like Click's chatter. The class declares [`ClassInfo::logs`](crate::ClassInfo::logs).
     pub fn log(&self, text: &str) {
+        debug_assert!(self.element.class.logs, "{} does not declare `logs`", self.class_name());
+        self.resources.log(text);
+    }
+
+    /// Writes a line to the log in a handler, in a timer, in an unbatched router, or in a turn that has sent no
+    /// packets.
+    pub fn log_between_packets(&self, text: &str) {
         self.resources.log(text);
     }
 

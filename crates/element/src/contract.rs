@@ -179,7 +179,7 @@ impl Context<'_> {
         element.reconfigure(args, &mut setup)?;
         self.count_drops(Reason::REMOVED, held.saturating_sub(packets_in(element)));
         for warning in &setup.warnings {
-            self.log(&format!("  warning: {warning}"));
+            self.log_between_packets(&format!("  warning: {warning}"));
         }
         self.record_configuration(config);
         Ok(())

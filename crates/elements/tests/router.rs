@@ -52,6 +52,52 @@ fn lines_printed_to_a_file_are_in_order_in_large_batches() {
     assert!(lines > 1_000 && one.0.trim() == lines.to_string(), "{lines} lines of {}", one.0);
 }
 
+/// The log needs batches of one packet only if another element may write to it while packets pass.
+#[test]
+fn lines_printed_to_the_log_are_in_the_order_of_packets() {
+    const CASES: &[(&str, bool)] = &[
+        ("Print(a, 20) -> Discard;", true),
+        (
+            "c :: Classifier(12/0806, 12/0800 23/11, -) -> print :: Print(a, 30) -> Discard; c[1] -> print; c[2] -> print;",
+            true,
+        ),
+        ("Print(a, 20) -> Strip(14) -> Discard;", false),
+        ("t :: Tee -> print :: Print(a, 20) -> Discard; t[1] -> print;", true),
+        ("t :: Tee -> Print(a, 20) -> Discard; t[1] -> Print(b, 20) -> Discard;", false),
+        (
+            "c :: Classifier(12/0800, -) -> MarkIPHeader(14) -> IPPrint(TIMESTAMP false) -> Discard; c[1] -> Discard;",
+            true,
+        ),
+        (
+            "c :: Classifier(12/0800, -) -> CheckIPHeader(14) -> IPPrint(TIMESTAMP false) -> Discard; c[1] -> Discard;",
+            false,
+        ),
+        ("Print(a, 20) -> Queue(100) -> Discard;", false),
+        (
+            "Print(a, 20) -> Counter(COUNT_CALL 700 s.run) -> Discard; s :: Script(TYPE PASSIVE, print here);",
+            true,
+        ),
+    ];
+    // Behind the packets comes what is no record: this is logged after all lines.
+    let mut capture = std::fs::read("../../testdata/mix.pcap").expect("the capture");
+    capture.extend([0xff; 16]);
+    for &(rest, is_batched) in CASES {
+        let text = format!("FromDump(damaged, STOP true) -> {rest}");
+        let run_at = |batch| {
+            let memory = Rc::new(Memory::default());
+            memory.put("damaged", &capture);
+            let run = run_with(&text, batch, memory.clone()).expect(&text);
+            assert_eq!(run.router.batch(), if is_batched { batch } else { 1 }, "{text}");
+            drop(run);
+            memory.console()
+        };
+        let [one, several, many] = BATCHES.map(run_at);
+        assert!(one == several && one == many, "{text}");
+        assert!(one.lines().count() > 10, "{text}: {one}");
+        assert!(one.lines().last().is_some_and(|line| line.starts_with("damaged: ")), "{text}: {one}");
+    }
+}
+
 /// Elements that print to the same file share it.
 #[test]
 fn lines_printed_to_a_shared_file_are_in_the_order_of_packets() {

@@ -254,6 +254,7 @@ impl RouterState {
     ) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut line_files = BTreeSet::new();
+        let (mut loggers, mut logs_packets) = (0, false);
         for (position, &index) in self.order.iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
@@ -280,8 +281,12 @@ impl RouterState {
             if setup.line_file.take().is_some_and(|file| !line_files.insert(file)) {
                 self.resources.needs_single_packets.set(true);
             }
-            if setup.unbatched && created.is_ok() {
+            loggers += usize::from(node.class.info.logs);
+            logs_packets |= setup.logs_packets;
+            if setup.unbatched {
                 self.resources.needs_single_packets.set(true);
+            }
+            if (setup.unbatched || setup.logs_packets) && created.is_ok() {
                 let result = setup.require_one_shard("acting on other elements while packets pass");
                 created = result.and(created);
             }
@@ -312,6 +317,10 @@ impl RouterState {
             if in_steps.is_some() {
                 pause().await;
             }
+        }
+        // Their lines come in the order of the packets.
+        if logs_packets && loggers > 1 {
+            self.resources.needs_single_packets.set(true);
         }
         found
     }

@@ -36,6 +36,7 @@ use crate::module::{Loaded, MAX_BYTES};
     group = "function",
     ports = "1/1-",
     processing = "h/h",
+    logs,
     see = "Script",
     drops = "too_long, function_drop, wasm_fuel, wasm_trap, wasm_memory",
     fates = "changed"

@@ -22,6 +22,9 @@ pub struct Setup<'a> {
     /// Set by an element that acts on other elements while packets pass. The router then processes one packet at a
     /// time.
     pub unbatched: bool,
+    /// Set by an element that writes to the log for each packet. If others may write there while packets pass
+    /// ([`ClassInfo::logs`](crate::ClassInfo::logs)), the router processes one packet at a time.
+    pub logs_packets: bool,
     /// Set by an element that writes lines to a file to which others may write, too. If another one names the same file, the
     /// router processes one packet at a time, so that the lines come in the order in which packets pass.
     pub line_file: Option<String>,
@@ -50,6 +53,7 @@ impl<'a> Setup<'a> {
             warnings: Vec::new(),
             notes: Vec::new(),
             unbatched: false,
+            logs_packets: false,
             line_file: None,
             checking: false,
             threads: 1,

@@ -51,6 +51,7 @@ use flow::{NO_ENTRY, Seed, Table};
     processing = "a/ah",
     shards = "sum",
     flows = "keeps",
+    logs,
     see = "AggregateCounter, AggregatePacketCounter",
     drops = "no_flow, lost_fragment, too_many_fragments",
     fates = "waiting"

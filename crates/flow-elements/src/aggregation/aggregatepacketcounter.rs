@@ -28,6 +28,7 @@ use packet::annotation;
     processing = "a/a",
     flow = "#/#",
     order_insensitive,
+    logs,
     see = "AggregateCounter, AggregateIPFlows"
 )]
 pub struct AggregatePacketCounterArgs {

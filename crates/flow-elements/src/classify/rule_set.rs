@@ -170,7 +170,7 @@ impl LongWork for RuleSet {
         let mut setup = cx.setup(&name);
         let result = self.step(None, &mut setup, Some(cx));
         for warning in &setup.warnings {
-            cx.log(&alloc::format!("  warning: {warning}"));
+            cx.log_between_packets(&alloc::format!("  warning: {warning}"));
         }
         result.map(|result| result.map_err(HandlerError::from))
     }

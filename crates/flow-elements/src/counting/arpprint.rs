@@ -32,7 +32,14 @@ const FIXED_LENGTH: usize = 8;
 /// d.count = 1
 /// ```
 #[derive(Args)]
-#[element(name = "ARPPrint", group = "counting", ports = "1/1", processing = "a/a", see = "Print, IPPrint")]
+#[element(
+    name = "ARPPrint",
+    group = "counting",
+    ports = "1/1",
+    processing = "a/a",
+    logs,
+    see = "Print, IPPrint"
+)]
 pub struct ARPPrintArgs {
     /// Text at the start of each line.
     #[arg(position, default = "")]

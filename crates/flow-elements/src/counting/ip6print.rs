@@ -19,7 +19,14 @@ use super::dump;
 /// d.count = 1
 /// ```
 #[derive(Args)]
-#[element(name = "IP6Print", group = "counting", ports = "1/1", processing = "a/a", see = "Print, IPPrint")]
+#[element(
+    name = "IP6Print",
+    group = "counting",
+    ports = "1/1",
+    processing = "a/a",
+    logs,
+    see = "Print, IPPrint"
+)]
 pub struct IP6PrintArgs {
     /// Text at the start of each line.
     #[arg(position, default = "")]
@@ -69,7 +76,7 @@ impl Filter for IP6Print {
 
     fn new(args: IP6PrintArgs, setup: &mut Setup) -> Result<IP6Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
-        setup.unbatched = true;
+        setup.logs_packets = true;
         Ok(IP6Print { args })
     }
 

@@ -39,6 +39,7 @@ const UDP_LENGTH: usize = 8;
     group = "counting",
     ports = "1/1",
     processing = "a/a",
+    logs,
     see = "Print, CheckIPHeader"
 )]
 pub struct IPPrintArgs {

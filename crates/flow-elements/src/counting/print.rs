@@ -23,7 +23,14 @@ use super::dump::{self, ContentsFormat};
 /// d.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "Print", group = "counting", ports = "1/1", processing = "a/a", see = "IPPrint, Counter")]
+#[element(
+    name = "Print",
+    group = "counting",
+    ports = "1/1",
+    processing = "a/a",
+    logs,
+    see = "IPPrint, Counter"
+)]
 pub struct PrintArgs {
     /// Text at the start of each line.
     #[arg(position, default = "")]
@@ -106,7 +113,7 @@ impl Filter for Print {
 
     fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
-        setup.unbatched = true;
+        setup.logs_packets = true;
         args.maxlength = args.nbytes.or(args.length).unwrap_or(args.maxlength);
         Ok(Print { args })
     }

@@ -23,7 +23,7 @@ impl PrintOutput {
     /// Has the router keep the order of lines among all elements with this output.
     pub(crate) fn keep_order(setup: &mut Setup, path: Option<&FileName>) {
         match path {
-            None => setup.unbatched = true,
+            None => setup.logs_packets = true,
             Some(FileName(path)) if path == "-" => setup.unbatched = true,
             Some(FileName(path)) => setup.line_file = Some(path.clone()),
         }

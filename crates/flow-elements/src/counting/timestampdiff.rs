@@ -39,6 +39,7 @@ const MAX_DELAYS: usize = 1 << 24;
     ports = "1/1-2",
     processing = "h/h",
     reads = "RecordTimestamp",
+    logs,
     see = "RecordTimestamp, NumberPacket",
     drops = "no_field"
 )]

@@ -38,6 +38,7 @@ use lookup::{LinearRoutes, Route, RouteStore};
     group = "lookup",
     ports = "1/-",
     processing = "a/a",
+    logs,
     see = "LinearIPLookup, RadixIPLookup",
     drops = "no_route"
 )]

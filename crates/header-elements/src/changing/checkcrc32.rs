@@ -18,6 +18,7 @@ use packet::checksum::crc32;
 #[element(
     name = "CheckCRC32",
     group = "changing",
+    logs,
     see = "SetCRC32",
     drops = "bad_crc",
     fates = "changed",

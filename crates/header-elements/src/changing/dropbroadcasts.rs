@@ -26,6 +26,7 @@ use packet::PacketType;
     order_insensitive,
     shards = "sum",
     sums = "drops",
+    logs,
     see = "SetPacketType, HostEtherFilter",
     drops = "broadcast"
 )]

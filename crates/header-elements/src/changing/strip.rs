@@ -18,6 +18,7 @@ use element::prelude::*;
     group = "changing",
     order_insensitive,
     shards = "independent",
+    logs,
     see = "Unstrip, Truncate, EtherEncap, IPEncap",
     fates = "changed"
 )]

@@ -51,6 +51,7 @@ use super::vlan::{annotation, set_annotation};
     shards = "sum",
     sums = "stats, length, queries, responses, drops",
     lists = "table",
+    logs,
     see = "ARPTable, ARPResponder, ARPFaker, AddressInfo",
     drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination",
     fates = "made, consumed, waiting, changed"

@@ -30,6 +30,7 @@ use super::header::read_u16;
     processing = "a/ah",
     shards = "sum",
     sums = "drops, drop_details",
+    logs,
     see = "ARPPrint, ARPQuerier, ARPResponder",
     drops = "too_short, bad_hardware, bad_protocol"
 )]

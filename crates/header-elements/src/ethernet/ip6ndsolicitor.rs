@@ -46,6 +46,7 @@ use super::neighbour::{Endpoint, parse_advertisement, solicit};
     shards = "sum",
     sums = "stats",
     lists = "table",
+    logs,
     see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier",
     drops = "too_long, replaced, full",
     fates = "made, consumed, waiting, changed"

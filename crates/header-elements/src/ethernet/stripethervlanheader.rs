@@ -28,6 +28,7 @@ use crate::changing::strip;
     processing = "a/ah",
     order_insensitive,
     shards = "independent",
+    logs,
     see = "EtherVLANEncap, VLANDecap, Strip",
     drops = "no_tag",
     fates = "changed"

@@ -30,6 +30,7 @@ use super::pingstatistics::{PingStatistics, milliseconds};
     group = "icmp",
     ports = "0-1/1",
     processing = "h/a",
+    logs,
     see = "ICMPPingEncap, ICMPPingResponder, ICMPPingRewriter",
     fates = "made, consumed, changed"
 )]

@@ -32,6 +32,7 @@ use packet::view::ip6::LENGTH;
     order_insensitive,
     shards = "sum",
     sums = "drops",
+    logs,
     see = "MarkIP6Header",
     drops = "too_short, bad_version, bad_length, bad_source",
     fates = "changed"

@@ -37,6 +37,7 @@ use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
     order_insensitive,
     shards = "sum",
     sums = "drops, drop_details",
+    logs,
     see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

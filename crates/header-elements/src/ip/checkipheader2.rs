@@ -28,6 +28,7 @@ use super::headercheck::SourceArguments;
     order_insensitive,
     shards = "sum",
     sums = "drops, drop_details",
+    logs,
     see = "CheckIPHeader, StripIPHeader, MarkIPHeader",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

@@ -30,6 +30,7 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     order_insensitive,
     shards = "sum",
     sums = "drops, fragments",
+    logs,
     see = "ICMPError, CheckLength",
     drops = "bad_header_length, no_ip_header, dont_fragment",
     fates = "made, copied, consumed"

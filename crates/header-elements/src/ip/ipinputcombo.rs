@@ -29,6 +29,7 @@ use crate::changing::strip;
     order_insensitive,
     shards = "sum",
     sums = "drops",
+    logs,
     see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo",
     drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
     fates = "changed"

@@ -42,6 +42,7 @@ use super::reassembly::{ByteRange, Reassembly};
     shards = "sum",
     lists = "dump",
     flows = "fragments",
+    logs,
     see = "IPFragmenter",
     drops = "bad_fragment, no_ip_header, timed_out, no_memory",
     fates = "made, merged, waiting, changed"

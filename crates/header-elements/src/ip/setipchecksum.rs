@@ -34,6 +34,7 @@ static NAMES: [OtherName; 1] = [OtherName { name: "ResetIPChecksum", positions: 
     order_insensitive,
     shards = "sum",
     sums = "drops",
+    logs,
     see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter",
     drops = "bad_header_length",
     fates = "changed"

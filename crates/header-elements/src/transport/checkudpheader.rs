@@ -34,6 +34,7 @@ use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
     order_insensitive,
     shards = "sum",
     sums = "drops, drop_details",
+    logs,
     see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader",
     drops = "bad_length, bad_checksum, not_udp"
 )]

@@ -20,6 +20,7 @@ use packet::{Ip4View, TcpViewMut};
     group = "transport",
     order_insensitive,
     shards = "independent",
+    logs,
     see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum",
     drops = "bad_length",
     fates = "changed"

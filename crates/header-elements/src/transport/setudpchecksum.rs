@@ -30,6 +30,7 @@ use packet::{Ip4View, UdpViewMut};
     processing = "a/ah",
     order_insensitive,
     shards = "independent",
+    logs,
     see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum",
     drops = "bad_length, no_ip_header, is_fragment",
     fates = "changed"

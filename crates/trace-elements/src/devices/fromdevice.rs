@@ -65,6 +65,7 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
     phase = "receiver",
     shards = "sum",
     sums = "count, hw_count, kernel_drops",
+    logs,
     see = "ToDevice, FromDump",
     drops = "no_ip_header, other_protocol, too_long",
     fates = "received"

@@ -39,6 +39,7 @@ use super::tunnel::{ETHERNET_LENGTH, address, check_arguments};
     group = "devices",
     ports = "0/1",
     processing = "/h",
+    logs,
     see = "ToHost, KernelTap",
     fates = "received"
 )]

@@ -33,6 +33,7 @@ use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
     flow = "x/y",
     task,
     phase = "receiver",
+    logs,
     see = "KernelTun, FromDevice, ToDevice",
     drops = "too_short, exceeds_mtu, not_sent, closed",
     fates = "received, delivered"

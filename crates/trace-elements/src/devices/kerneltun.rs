@@ -31,6 +31,7 @@ use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
     flow = "x/y",
     task,
     phase = "receiver",
+    logs,
     see = "KernelTap, FromDevice, ToDevice",
     drops = "bad_version, no_ip_header, no_network_header, exceeds_mtu, not_sent, closed",
     fates = "received, delivered"

@@ -36,6 +36,7 @@ const RETRY_DELAY: Timestamp = Timestamp::from_parts(0, 100_000);
     processing = "l/h",
     flow = "x/y",
     task,
+    logs,
     see = "FromDevice",
     drops = "no_ip_header, not_sent",
     fates = "received, delivered, waiting"

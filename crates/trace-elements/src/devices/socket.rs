@@ -43,6 +43,7 @@ const MAX_WAITING: usize = 1024;
     processing = "a/h",
     flow = "x/y",
     task,
+    logs,
     see = "RawSocket, ControlSocket",
     drops = "not_sent, not_connected, full, denied",
     fates = "received, delivered, waiting"

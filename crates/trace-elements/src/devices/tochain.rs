@@ -38,6 +38,7 @@ use super::steered::{SteeredArguments, SteeredElement};
     processing = "h/h",
     notifies = "full",
     phase = "sender",
+    logs,
     see = "ToNext, ToService, ToPort, ToLookup",
     drops = "not_sent, full, too_long",
     fates = "delivered"

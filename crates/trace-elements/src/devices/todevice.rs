@@ -54,6 +54,7 @@ const MAX_RETRY_DELAY: i64 = 256;
     phase = "sender",
     shards = "sum",
     sums = "pulls, q",
+    logs,
     see = "FromDevice, ToDump",
     drops = "not_sent, full, too_long",
     fates = "copied, delivered, waiting"

@@ -45,6 +45,7 @@ use super::tunnel::ETHERNET_LENGTH;
     ports = "1/0",
     processing = "h/",
     phase = "late",
+    logs,
     see = "FromHost, KernelTap",
     drops = "too_short, not_sent, closed",
     fates = "delivered"

@@ -24,6 +24,7 @@ use super::steered::{SteeredArguments, SteeredElement};
     processing = "h/h",
     notifies = "full",
     phase = "sender",
+    logs,
     see = "ToService, ToPort, ToChain, ToLookup, ToDevice",
     drops = "not_sent, full, too_long",
     fates = "delivered"

@@ -22,6 +22,7 @@ use super::steered::{SteeredArguments, SteeredElement};
     processing = "h/h",
     notifies = "full",
     phase = "sender",
+    logs,
     see = "ToNext, ToService, ToChain, ToLookup",
     drops = "not_sent, full, too_long",
     fates = "delivered"

@@ -33,6 +33,7 @@ use super::steered::{SteeredArguments, SteeredElement};
     processing = "h/h",
     notifies = "full",
     phase = "sender",
+    logs,
     see = "ToNext, ToPort, ToChain, ToLookup",
     drops = "not_sent, full, too_long",
     fates = "delivered"

@@ -110,6 +110,8 @@ pub struct FromDump {
     times_known: bool,
     /// Whether the file has been read to its end.
     exhausted: bool,
+    /// The error that ended the packets, before it is logged.
+    problem: Option<String>,
     count: u64,
 }
 
@@ -228,6 +230,7 @@ impl Element for FromDump {
             ends: args.end.is_some(),
             times_known: false,
             exhausted: false,
+            problem: None,
             count: 0,
             args,
         })
@@ -360,7 +363,12 @@ impl Element for FromDump {
             self.link = old.link;
             (self.held, self.since) = (old.held.take(), old.since);
             self.exhausted = old.exhausted;
+            self.problem = old.problem.take();
         }
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        self.log_problem(cx);
     }
 }
 
@@ -481,8 +489,7 @@ impl FromDump {
         };
         match problem {
             Some(problem) => {
-                cx.log(&format!("{}: {problem}", self.file.name));
-                self.exhausted = true;
+                self.fail(problem);
                 0
             }
             None => read,
@@ -517,8 +524,21 @@ impl FromDump {
         self.report_end(cx);
     }
 
+    /// Ends the packets because of an error. It is logged when those that were sent have arrived.
+    fn fail(&mut self, problem: String) {
+        self.problem = Some(problem);
+        self.exhausted = true;
+    }
+
+    fn log_problem(&mut self, cx: &Context) {
+        if let Some(problem) = self.problem.take() {
+            cx.log_between_packets(&format!("{}: {problem}", self.file.name));
+        }
+    }
+
     /// Performs the action for the end of the packets.
     fn report_end(&mut self, cx: &mut Context) {
+        self.log_problem(cx);
         if let Some(call) = &self.args.end_call {
             call.defer(cx);
         } else if self.has_end_action() {
@@ -545,17 +565,13 @@ impl FromDump {
                     match self.file.read(self.decoder.space()) {
                         Ok(0) => self.exhausted = true,
                         Ok(count) => self.decoder.filled(count),
-                        Err(error) => {
-                            cx.log(&format!("{}: {error}", self.file.name));
-                            self.exhausted = true;
-                        }
+                        Err(error) => self.fail(error.to_string()),
                     }
                     continue;
                 }
+                Err(_) if self.exhausted => return Err(ReadResult::End),
                 Err(error) => {
-                    if !core::mem::replace(&mut self.exhausted, true) {
-                        cx.log(&format!("{}: {error}", self.file.name));
-                    }
+                    self.fail(error.to_string());
                     return Err(ReadResult::End);
                 }
             };

@@ -36,6 +36,7 @@ use element::prelude::*;
     processing = "/a",
     task,
     notifies = "empty",
+    logs,
     see = "ToIPSummaryDump, FromDump",
     fates = "received, copied, discarded, waiting"
 )]

@@ -27,6 +27,7 @@ use element::{Signal, Writer, text};
     phase = "late",
     shards = "sum",
     sums = "count",
+    logs,
     see = "FromDump, ToIPSummaryDump",
     drops = "not_sent",
     fates = "delivered"

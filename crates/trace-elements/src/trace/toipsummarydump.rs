@@ -42,6 +42,7 @@ use packet::annotation;
     ports = "1/0-1",
     processing = "a/h",
     task,
+    logs,
     see = "FromIPSummaryDump, ToDump",
     drops = "not_sent",
     fates = "delivered"

@@ -109,7 +109,7 @@ impl Machine {
         let call = self.expand(cx, call, false);
         let Some(value) = self.value_of_call(cx, &call, quoted) else { return };
         if let Ok(found) = self.find(cx, &call, quoted) {
-            cx.log(&format!("{}:\n{value}", full_path(cx, &found.target)));
+            cx.log_between_packets(&format!("{}:\n{value}", full_path(cx, &found.target)));
         }
     }
 

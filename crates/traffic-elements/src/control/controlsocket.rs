@@ -135,7 +135,7 @@ impl Element for ControlSocket {
         match cx.environment().connect(&format!("fd:{number}")) {
             Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
             Err(error) => {
-                cx.log(&format!("{}: {error}", declaration(cx)));
+                cx.log_between_packets(&format!("{}: {error}", declaration(cx)));
                 cx.stop();
             }
         }
@@ -193,7 +193,7 @@ impl ControlSocket {
         if self.verbose {
             let from = connection.peer().map_or_else(String::new, |peer| format!(" from {peer}"));
             let number = connection.descriptor().0;
-            cx.log(&format!("{}: opened connection {number}{from}", declaration(cx)));
+            cx.log_between_packets(&format!("{}: opened connection {number}{from}", declaration(cx)));
         }
         connection.flush();
         self.store_or_close(cx, connection);
@@ -205,7 +205,7 @@ impl ControlSocket {
         if connection.is_finished() {
             cx.watch(descriptor, false, false);
             if self.verbose {
-                cx.log(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
+                cx.log_between_packets(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
             }
             return;
         }

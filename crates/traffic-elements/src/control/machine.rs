@@ -303,7 +303,7 @@ impl Machine {
         }
         if jumps >= MAX_JUMPS {
             let class = cx.class_name();
-            cx.log(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
+            cx.log_between_packets(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
             self.position = self.instructions.len();
             cx.clear_timer(0);
         }

@@ -35,7 +35,7 @@ impl RetryingListener {
         if self.listener.is_none()
             && let Err(error) = self.attempt(cx)
         {
-            cx.log(&error);
+            cx.log_between_packets(&error);
             cx.stop();
         }
     }
@@ -52,7 +52,7 @@ impl RetryingListener {
                 if self.warn {
                     let left = self.retries + 1;
                     let tries = if left == 1 { "try" } else { "tries" };
-                    cx.log(&format!("{}: bind: {error} ({left} {tries} left)", cx.name()));
+                    cx.log_between_packets(&format!("{}: bind: {error} ({left} {tries} left)", cx.name()));
                 }
                 cx.set_timer_after(RETRY_TIMER, Timestamp::from_parts(1, 0));
                 Ok(())
@@ -79,7 +79,7 @@ impl RetryingListener {
     pub(super) fn accept(&mut self, cx: &Context) -> Option<Box<dyn Stream>> {
         let accepted = self.listener.as_mut()?.accept();
         accepted.unwrap_or_else(|error| {
-            cx.log(&format!("{}: accept: {error}", declaration(cx)));
+            cx.log_between_packets(&format!("{}: accept: {error}", declaration(cx)));
             None
         })
     }

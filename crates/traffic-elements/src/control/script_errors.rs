@@ -81,7 +81,7 @@ impl ScriptErrors {
         lines.push(indented(problem, self.headings.len()));
         match &mut self.held {
             Some(held) => held.append(&mut lines),
-            None => lines.iter().for_each(|line| cx.log(line)),
+            None => lines.iter().for_each(|line| cx.log_between_packets(line)),
         }
     }
 }

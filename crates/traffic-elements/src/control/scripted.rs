@@ -164,7 +164,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         }
         if arrived {
             if let Err(error) = self.machine.request(cx, Request::Run, ("run", ""), true) {
-                cx.log(&error.to_string());
+                cx.log_between_packets(&error.to_string());
             }
             if !self.machine.has_ended() {
                 // The signal gets its default action back.

@@ -116,7 +116,7 @@ impl Stride {
             return Err(HandlerError::new("number of tickets must be >= 0"));
         }
         if tickets > MAX_TICKETS {
-            cx.log(&format!("warning: port {port}’s tickets reduced to {MAX_TICKETS}"));
+            cx.log_between_packets(&format!("warning: port {port}’s tickets reduced to {MAX_TICKETS}"));
         }
         self.set(port, tickets.min(MAX_TICKETS));
         Ok(())

@@ -29,6 +29,7 @@ use super::fifo::{Fifo, QueuePolicy};
     notifies = "empty",
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "Queue, MixedQueue",
     drops = "overflow, reset",
     fates = "waiting"

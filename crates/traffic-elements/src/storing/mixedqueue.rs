@@ -31,6 +31,7 @@ use super::fifo::{Fifo, QueuePolicy};
     notifies = "empty",
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "Queue, FrontDropQueue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -27,6 +27,7 @@ use super::fifo::{Fifo, QueuePolicy};
     notifies = "empty",
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "Queue, SimpleQueue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -30,6 +30,7 @@ use super::fifo::{Fifo, QueuePolicy};
     notifies = "both",
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -26,6 +26,7 @@ use super::fifo::{Fifo, QueuePolicy};
     notifies = "both",
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "Queue",
     drops = "overflow, reset",
     fates = "waiting"

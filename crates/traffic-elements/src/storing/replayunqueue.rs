@@ -36,6 +36,7 @@ use crate::sources::MAX_PACKETS_PER_RUN;
     processing = "l/h",
     flow = "#/#",
     task,
+    logs,
     see = "Unqueue, FromDump, Queue",
     drops = "reset",
     fates = "copied, waiting"

@@ -25,6 +25,7 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     shards = "divide",
     sums = "length, highwater_length, capacity, drops",
+    logs,
     see = "Queue",
     drops = "overflow, reset",
     fates = "waiting"

@@ -71,7 +71,7 @@ impl Element for TimerTest {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        cx.log(&format!("{}: {} :: TimerTest fired", self.expiry, cx.name()));
+        cx.log_between_packets(&format!("{}: {} :: TimerTest fired", self.expiry, cx.name()));
     }
 }
 
