@@ -107,6 +107,9 @@ pub struct ClassInfo {
     pub upkeep: bool,
     /// Whether it pulls another packet for each that it drops, so that a pull brings none only if one at its input does.
     pub pulls_again: bool,
+    /// Whether order matters to it for some packets only, before which it puts back the rest of a batch
+    /// ([`Context::put_back`](crate::Context::put_back)). It gets whole batches in loops, too.
+    pub puts_back: bool,
     /// Whether it may write to the log for a packet that passes. One element may do so for each packet of a batch; where others may,
     /// too, the router processes one packet at a time.
     pub logs: bool,

@@ -279,6 +279,13 @@ impl Context<'_> {
         }
     }
 
+    /// Puts back the last packets of the batch that is pushed. They arrive again after everything that the other packets cause. The
+    /// class declares [`ClassInfo::puts_back`](crate::ClassInfo::puts_back), and takes at least one packet of each batch.
+    pub fn put_back(&mut self, rest: Batch) {
+        debug_assert!(self.element.class.puts_back, "{} does not declare `puts_back`", self.class_name());
+        self.outputs.put_back(rest);
+    }
+
     /// Emits one packet. Consecutive packets share a batch where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, packet: Packet) {

@@ -34,6 +34,8 @@ pub struct Outputs {
     /// Whether the call will emit more after this delivery, so that gathering goes on where it may.
     goes_on: bool,
     limit: usize,
+    /// What the element that is called has put back of its batch.
+    rest: Option<Batch>,
 }
 
 /// A batch that an element emitted to an output.
@@ -242,6 +244,23 @@ impl Outputs {
         };
         self.start = self.waiting.len();
         Some((connection, batch))
+    }
+
+    /// Puts back the last packets of the batch with which the present call was made.
+    pub fn put_back(&mut self, rest: Batch) {
+        self.rest = Some(rest);
+    }
+
+    /// What the call has put back.
+    #[inline]
+    pub fn take_rest(&mut self) -> Option<Batch> {
+        self.rest.take()
+    }
+
+    /// Has a batch delivered by a connection after what the present call has emitted, and everything that results from it.
+    pub fn deliver_later(&mut self, connection: u32, batch: Batch) {
+        self.waiting.insert(self.start, Emission { connection, group: NO_GROUP, batch });
+        self.start += 1;
     }
 
     /// Divides a batch just taken: returns its first `count` packets. The others are delivered next.

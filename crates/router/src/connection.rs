@@ -48,6 +48,11 @@ impl Connection {
         Connection { element, input, arrival: Arrival::InBatches, stamps, is_mixed, packets }
     }
 
+    /// Takes back the count of packets that will be pushed again.
+    pub(crate) fn take_back(&self, count: usize) {
+        self.packets.set(self.packets.get() - count as u64);
+    }
+
     /// Counts packets.
     #[inline]
     pub(crate) fn add(&self, count: usize) {

@@ -30,6 +30,10 @@ impl RouterState {
                 break;
             }
             self.push(connection, batch, outputs);
+            if let Some(rest) = outputs.take_rest() {
+                connection.take_back(rest.len());
+                outputs.deliver_later(number, rest);
+            }
             self.write_deferred();
             outputs.end_call();
         }

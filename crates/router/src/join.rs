@@ -150,8 +150,8 @@ fn pushed_to(hookup: &Hookup, element: usize) -> impl Iterator<Item = (usize, Po
 /// The ways on which the outputs of an element lead to one order-sensitive element, if they qualify.
 async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -> Option<Ways> {
     let info = |element: usize| hookup.classes.get(element).map(|class| class.info);
-    let is_serial = |element: usize| order.serial.get(element) != Some(&false);
-    if is_serial(split) || !is_pushed_to(hookup, split) || info(split)?.task {
+    let is_in_loop = |element: usize| order.in_loop.get(element) != Some(&false);
+    if is_in_loop(split) || !is_pushed_to(hookup, split) || info(split)?.task {
         return None;
     }
     // Everything that the outputs lead to, and the order-sensitive elements where that ends.
@@ -204,11 +204,11 @@ async fn ways(hookup: &Hookup, order: &Order, split: usize, steps: &mut usize) -
         }
     }
     let is_plain = |element: &usize| {
-        !is_serial(*element)
+        !is_in_loop(*element)
             && is_pushed_to(hookup, *element)
             && info(*element).is_some_and(|class| passes_on(class) && !class.task && !class.storage)
     };
-    (leading > 1 && !is_serial(meeting_element) && between.iter().all(is_plain))
+    (leading > 1 && !is_in_loop(meeting_element) && between.iter().all(is_plain))
         .then_some(Ways { meeting: meetings, between })
 }
 

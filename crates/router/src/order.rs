@@ -18,7 +18,9 @@ const MAX_STEPS: usize = 1 << 22;
 pub(crate) struct Order {
     /// For each element the group of each output; order is preserved within a group. If empty, all are in one group.
     pub(crate) groups: Vec<Vec<u16>>,
-    /// Whether an element processes packets one by one, because they may return to an order-sensitive element.
+    /// Whether an element is in a loop.
+    pub(crate) in_loop: Vec<bool>,
+    /// Whether an element processes packets one by one, because it depends on order and packets may return to it.
     pub(crate) serial: Vec<bool>,
     /// All elements, each behind those that push to it except in loops. Empty if the analysis can't be finished.
     pub(crate) upstream_first: Vec<usize>,
@@ -34,7 +36,13 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let components = components(count, |element| next(element).collect()).await;
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
-    let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element)).await;
+    let in_loop = in_loop(&components, count, |element| next(element).any(|to| to == element)).await;
+    // The others see no difference between a packet that returns before those behind it and one that returns after them.
+    let needs_order = |element: usize| {
+        let info = hookup.classes.get(element).map(|class| class.info);
+        info.is_none_or(|info| !info.puts_back && (!info.order_insensitive || !info.reads.is_empty()))
+    };
+    let serial = (0..count).map(|element| in_loop[element] && needs_order(element)).collect();
     let words = count.div_ceil(64);
     let mut connections = 0;
     for element in 0..count {
@@ -42,7 +50,7 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
         connections += next(element).count();
     }
     let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
-        return Order { groups: alloc::vec![Vec::new(); count], serial, upstream_first: Vec::new() };
+        return Order { groups: alloc::vec![Vec::new(); count], in_loop, serial, upstream_first: Vec::new() };
     };
     let reads = read_sets(hookup, words).await;
     let reach = reach(hookup, &components, words, (sensitive, &reads), next).await;
@@ -54,7 +62,7 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let upstream_first = components.iter().rev().flatten().copied().collect();
     free_many(components, ELEMENTS_A_STEP).await;
     free_many(reach, ELEMENTS_A_STEP).await;
-    Order { groups: all_groups, serial, upstream_first }
+    Order { groups: all_groups, in_loop, serial, upstream_first }
 }
 
 /// The elements that packets pushed by `from` reach; `None` after too many visits.
@@ -126,23 +134,16 @@ async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec
     found
 }
 
-async fn serial(
-    components: &[Vec<usize>],
-    count: usize,
-    sensitive: impl Fn(usize) -> bool,
-    loops: impl Fn(usize) -> bool,
-) -> Vec<bool> {
-    let mut serial = alloc::vec![false; count];
+/// Which elements packets may return to.
+async fn in_loop(components: &[Vec<usize>], count: usize, loops: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut in_loop = alloc::vec![false; count];
     for (done, component) in components.iter().enumerate() {
         pause_every(CONNECTIONS_A_STEP, done).await;
-        let cyclic = component.len() > 1 || component.iter().any(|element| loops(*element));
-        if cyclic && component.iter().any(|element| sensitive(*element)) {
-            for &element in component {
-                serial[element] = true;
-            }
+        if component.len() > 1 || component.iter().any(|element| loops(*element)) {
+            component.iter().for_each(|element| in_loop[*element] = true);
         }
     }
-    serial
+    in_loop
 }
 
 /// For each class that reads elements of other classes: the set of these elements.

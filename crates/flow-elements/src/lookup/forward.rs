@@ -27,13 +27,15 @@ impl<A> Default for Forwarder<A> {
 
 impl<A: Copy> Forwarder<A> {
     /// Sends each packet of a batch to the output of its address's hop. `redirect` sets the hop's gateway in
-    /// the packet. `miss` gets the address of a packet that is dropped because it has no route.
+    /// the packet. `miss` gets the address of a packet that is dropped because it has no route. With `stops`, the packets from
+    /// the first such packet on are put back, unless it is the first of the batch.
     #[inline]
     pub(super) fn forward(
         &mut self,
         cx: &mut Context,
         mut batch: Batch,
         table: &mut impl Lookup<A>,
+        stops: bool,
         address: impl Fn(&Packet) -> A,
         redirect: impl Fn(&mut Packet, A),
         mut miss: impl FnMut(&mut Context, A),
@@ -55,14 +57,26 @@ impl<A: Copy> Forwarder<A> {
         }
 
         // A packet without a gateway keeps its address: it is set again, because a branch would be mispredicted.
-        let mut all_have_routes = true;
-        for ((packet, hop), address) in batch.iter_mut().zip(&mut self.hops).zip(&self.addresses) {
+        let (mut all_have_routes, mut first_rest) = (true, batch.len());
+        for (at, ((packet, hop), address)) in
+            batch.iter_mut().zip(&mut self.hops).zip(&self.addresses).enumerate()
+        {
             let Some(NextHop { gateway, port }) = table.hop(*hop) else {
+                if stops && at > 0 {
+                    first_rest = at;
+                    break;
+                }
                 (*hop, all_have_routes) = (NO_HOP, false);
                 continue;
             };
             redirect(packet, gateway.unwrap_or(*address));
             *hop = port as u32;
+        }
+        if first_rest < batch.len() {
+            let mut first = cx.batch();
+            batch.drain_front(first_rest).for_each(|packet| first.push(packet));
+            cx.put_back(core::mem::replace(&mut batch, first));
+            self.hops.truncate(first_rest);
         }
         if !all_have_routes {
             let lost = self.hops.iter().zip(&self.addresses).filter(|(hop, _)| **hop == NO_HOP);
@@ -94,6 +108,7 @@ impl Ip4Forwarder {
             cx,
             batch,
             table,
+            log_name.is_some() && *logged < MAX_LOGGED,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             |cx, address| {

@@ -33,6 +33,7 @@ use super::table::{RouteTable, RouteTableClass};
     ports = "1/-",
     processing = "h/h",
     shards = "independent",
+    puts_back,
     logs,
     see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup",
     drops = "no_route"

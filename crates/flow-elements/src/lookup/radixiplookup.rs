@@ -36,6 +36,7 @@ use super::table::{RouteTable, RouteTableClass};
     ports = "1/-",
     processing = "h/h",
     shards = "independent",
+    puts_back,
     logs,
     see = "DirectIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup",
     drops = "no_route"

@@ -30,6 +30,7 @@ use super::table::{RouteTable, RouteTableClass};
     ports = "1/-",
     processing = "h/h",
     shards = "independent",
+    puts_back,
     logs,
     see = "LinearIPLookup, RadixIPLookup",
     drops = "no_route"
