@@ -245,6 +245,11 @@ impl AfXdp {
         self.device.look_at_mtu()
     }
 
+    /// Whether the device was removed, or moved to another network namespace.
+    pub(super) fn is_gone(&self) -> bool {
+        self.device.look()
+    }
+
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
     pub fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
