@@ -170,14 +170,19 @@ fn a_packet_above_the_mtu_is_explained() {
 /// After a swap, frames come from the interface that took the place of a removed one, and go to it.
 #[test]
 fn a_swap_finds_an_interface_that_is_back() {
-    let found = in_namespace(
-        r#"
+    for method in ["LINUX", "XDP"] {
+        swap_with(method);
+    }
+}
+
+fn swap_with(method: &str) {
+    let script = r#"
         ip link set lo up
         pair() { ip link add one type veth peer name two && ip link set one up && ip link set two up; }
         config='control :: ControlSocket(TCP, 7777, RETRIES 1, RETRY_WARNINGS false);
-            from :: FromDevice(two, PROMISC true) -> k :: Classifier(12/88b5) -> c :: Counter -> Discard;
-            s :: RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 200) -> q :: Queue -> ToDevice(one)'
-        config=${config//$'\n'/}
+            from :: FromDevice(two, PROMISC true, METHOD $METHOD) -> k :: Classifier(12/88b5) -> c :: Counter -> Discard;
+            s :: RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 200) -> q :: Queue -> ToDevice(one, METHOD $METHOD)'
+        config=${config//$'\n'/}; config=${config//\$METHOD/$METHOD}
         pair; $CLICK -R -e "$config" & click=$!
         until exec 3<>/dev/tcp/127.0.0.1/7777; do sleep 0.05; done 2>/dev/null
         read -r -u 3
@@ -188,9 +193,8 @@ fn a_swap_finds_an_interface_that_is_back() {
         ask "WRITE hotconfig $config"; value c.count; before=$got
         until value c.count; [[ $got -gt $((before + 10)) ]]; do sleep 0.05; done
         ask "WRITE stop"; wait $click; echo "seen again"
-        "#,
-    );
-    if let Some(found) = found {
+        "#;
+    if let Some(found) = in_namespace(&format!("METHOD={method}\n{script}")) {
         for device in ["FromDevice(two)", "ToDevice(one)"] {
             let (start, end) = (
                 format!("{device}: the interface "),

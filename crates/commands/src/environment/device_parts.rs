@@ -25,3 +25,22 @@ pub(super) fn device_error(error: &io::Error, capability: &str) -> IoError {
         _ => io_error(error),
     }
 }
+
+/// The error that the user sees if an interface gave no packets, or did not take one. `is_gone`: it was removed.
+pub(super) fn interface_error(error: &io::Error, is_gone: bool) -> IoError {
+    const LOAD_AGAIN: &str = "load the configuration again when the interface is back";
+    if is_gone {
+        return IoError::Failed(format!("the interface was removed: {LOAD_AGAIN}"));
+    }
+    match error.raw_os_error() {
+        // An interface that is removed goes down first, and says nothing later.
+        Some(libc::ENETDOWN) => {
+            IoError::Failed(format!("the interface is down. If it was removed, {LOAD_AGAIN}"))
+        }
+        Some(libc::EMSGSIZE) => IoError::Failed(
+            "a packet is longer than the MTU: give the interface a greater one, or put an IPFragmenter before the element"
+                .into(),
+        ),
+        _ => io_error(error),
+    }
+}

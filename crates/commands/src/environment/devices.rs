@@ -18,7 +18,7 @@ use switch::device::{
 use super::bindings;
 use super::captures::{CaptureFiles, CaptureUse};
 use super::descriptors::Descriptors;
-use super::device_parts::{BURST, HEADROOM, device_error};
+use super::device_parts::{BURST, HEADROOM, device_error, interface_error};
 use super::files::{ReadProgress, io_error};
 use super::filter::KernelFilter;
 use super::xdp::XdpInterfaces;
@@ -185,19 +185,8 @@ impl InterfaceDevice {
 }
 
 impl InterfaceDevice {
-    /// The error that the user sees if the interface gave no packets, or did not take one.
     fn failure(&self, error: &io::Error) -> IoError {
-        const LOAD_AGAIN: &str = "load the configuration again when the interface is back";
-        if self.is_gone() {
-            return IoError::Failed(format!("the interface was removed: {LOAD_AGAIN}"));
-        }
-        match error.raw_os_error() {
-            // An interface that is removed goes down first, and says nothing later.
-            Some(libc::ENETDOWN) => {
-                IoError::Failed(format!("the interface is down. If it was removed, {LOAD_AGAIN}"))
-            }
-            _ => send_error(error),
-        }
+        interface_error(error, self.is_gone())
     }
 }
 
@@ -277,16 +266,6 @@ impl Device for InterfaceDevice {
     fn link(&self) -> Option<[u8; 6]> {
         Some(self.interface.socket().mac())
     }
-}
-
-/// The error that the user sees if an interface did not take a packet.
-fn send_error(error: &io::Error) -> IoError {
-    if error.raw_os_error() != Some(libc::EMSGSIZE) {
-        return io_error(error);
-    }
-    IoError::Failed(
-        "a packet is longer than the MTU: give the interface a greater one, or put an IPFragmenter before the element".into(),
-    )
 }
 
 /// A device that is read and written one packet at a time.

@@ -18,7 +18,7 @@ use switch::device::{PacketSocket, PacketSocketSettings};
 use switch::driver::{XdpError, XdpInterface};
 
 use super::descriptors::Descriptors;
-use super::device_parts::{BURST, HEADROOM, device_error};
+use super::device_parts::{BURST, HEADROOM, device_error, interface_error};
 use super::files::io_error;
 use crate::screen;
 
@@ -108,13 +108,24 @@ impl XdpInterfaces {
         let mut open = self.open.borrow_mut();
         let found = open.get(name).and_then(Weak::upgrade);
         // Of an interface that was removed, there may be a new one.
-        if let Some(shared) = found.filter(|shared| !shared.interface.borrow().is_gone()) {
+        if let Some(shared) = found.filter(|shared| !shared.is_gone()) {
             return Ok(shared);
         }
         let (interface, receivers) = (RefCell::new(XdpInterface::open(name)?), Cell::new(0));
         let shared = Rc::new(SharedInterface { interface, receivers, configuration: Cell::new(0) });
         open.insert(name.into(), Rc::downgrade(&shared));
         Ok(shared)
+    }
+}
+
+impl SharedInterface {
+    fn is_gone(&self) -> bool {
+        self.interface.borrow().is_gone()
+    }
+
+    /// The error that the user sees.
+    fn failure(&self, error: &io::Error) -> IoError {
+        interface_error(error, self.is_gone())
     }
 }
 
@@ -206,11 +217,15 @@ impl Device for Receiver {
             packet.set_mac(0);
             into.push(packet);
         });
-        received.map(drop).map_err(|error| io_error(&error))
+        received.map(drop).map_err(|error| self.shared.failure(&error))
     }
 
     fn send(&mut self, _: &mut Batch) -> Result<(), IoError> {
         Err(io_error(&io::ErrorKind::Unsupported.into()))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.shared.is_gone()
     }
 
     fn coalesces(&self) -> bool {
@@ -262,7 +277,11 @@ impl Device for Sender {
         let outcome = self.shared.interface.borrow_mut().send(batch.iter().map(Packet::data));
         drop(batch.drain_front(outcome.frames));
         self.too_long += outcome.too_long;
-        outcome.error.map_or(Ok(()), |error| Err(io_error(&error)))
+        outcome.error.map_or(Ok(()), |error| Err(self.shared.failure(&error)))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.shared.is_gone()
     }
 
     fn burst(&self) -> usize {

@@ -251,6 +251,46 @@ fn a_sleeper_notices_that_its_device_was_removed() {
     assert!(port.receive(&mut Batch::new(1)).is_err());
 }
 
+/// It gets its frames in the other network namespace, and can be opened again when it comes back, although the port is there.
+#[test]
+fn a_device_that_moves_away_loses_the_program() {
+    if !own_pair(1) {
+        return;
+    }
+    let Some(mut port) = open_left(None) else { return };
+    let mut other = std::process::Command::new("unshare").args(["--net", "sleep", "1000"]).spawn().unwrap();
+    let network = format!("/proc/{}/ns/net", other.id());
+    let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
+    let start = Instant::now();
+    while fs::read_link(&network).is_ok_and(|found| found == own) {
+        assert!(start.elapsed() < TIMEOUT, "there is no other namespace");
+    }
+    assert!(is_attached() && ip(&format!("link set left netns {}", other.id())));
+    assert_eq!(port.take_missed(), 0);
+    assert!(port.receive(&mut Batch::new(1)).unwrap_err().to_string().contains("No such device"));
+    let there = |words: &str| {
+        let mut command = std::process::Command::new("nsenter");
+        command.arg(format!("--net={network}")).arg("ip").args(words.split(' '));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    // A program that another test starts has the descriptors for a moment.
+    while there("link show left").contains("xdp") {
+        assert!(start.elapsed() < TIMEOUT, "the program is still attached");
+    }
+    // SAFETY: the call has no preconditions.
+    let thread = unsafe { libc::gettid() };
+    assert!(there("link show left").contains("left"));
+    there(&format!("link set left netns {thread}"));
+    assert!(ip("link set left up"));
+    let (mut again, mut far) = (open_left(None).unwrap(), AfPacket::open("right").unwrap());
+    let frames = datagrams(3);
+    assert_eq!(send(&mut far, &frames), 3);
+    assert_eq!(receive(&mut again, 3), frames);
+    assert!(port.receive(&mut Batch::new(1)).is_err());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
 /// The kernel would drop them without a word. An MTU that changes is noticed when counters are asked for.
 #[test]
 fn frames_that_are_too_long_for_the_device_are_counted() {

@@ -74,7 +74,8 @@ impl XdpInterface {
         }
     }
 
-    /// Passes received frames to `take`, at most `most` of them, and returns their number.
+    /// Passes received frames to `take`, at most `most` of them, and returns their number. An error says once that the device is
+    /// down, or was removed.
     pub fn receive(&mut self, most: usize, take: impl FnMut(&[u8])) -> io::Result<usize> {
         let most = most.min(MAX_RECEIVE);
         if self.most != most {
@@ -86,7 +87,11 @@ impl XdpInterface {
         self.missed += long + faulty + refused.total();
         if self.incoming.is_empty() {
             // The descriptor would stay readable while the device is down.
+            let error = self.driver.watch().take_error();
             self.driver.prepare_sleep().map_err(system_error)?;
+            if let Some(error) = error {
+                return Err(error);
+            }
         }
         self.incoming.frames().for_each(take);
         Ok(self.incoming.len())
@@ -148,9 +153,9 @@ impl XdpInterface {
         self.missed
     }
 
-    /// Whether the device was removed: another one of the same name must be opened.
+    /// Whether the device was removed or moved away: another one of the same name must be opened.
     pub fn is_gone(&self) -> bool {
-        self.driver.watch().is_gone()
+        self.driver.is_gone()
     }
 
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.

@@ -17,8 +17,8 @@ use crate::driver::contract::{Driver, DriverError, LinkState, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ pub struct AfXdp {
 #[derive(Debug)]
 struct Attached {
     watch: PacketSocket,
-    /// Keeps the program attached.
-    _link: OwnedFd,
+    /// Keeps the program attached, also to a device that moves to another network namespace. `None` if the device is gone.
+    link: Mutex<Option<OwnedFd>>,
     /// The device was found to be removed.
     is_gone: AtomicBool,
     /// Its MTU when it was last looked at; 0 if it is gone. The kernel drops longer frames without a word.
@@ -89,10 +89,17 @@ impl Attached {
         mtu
     }
 
-    /// Finds out whether the device was removed.
+    /// Finds out whether the device was removed, or moved to another network namespace. The program would take the frames of a
+    /// device that moved, for sockets that the kernel has unbound from it, and allow no other program: so it is detached.
     fn look(&self) -> bool {
-        let is_gone = self.is_gone() || self.watch.is_gone();
-        self.is_gone.store(is_gone, Ordering::Relaxed);
+        if self.is_gone() {
+            return true;
+        }
+        let is_gone = self.watch.is_gone();
+        if is_gone {
+            drop(self.link.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.is_gone.store(true, Ordering::Relaxed);
+        }
         is_gone
     }
 
@@ -186,7 +193,7 @@ impl AfXdp {
         let watch = PacketSocket::from_descriptor(watch, WATCH).map_err(XdpError::Device)?;
         watch.watch().map_err(XdpError::Device)?;
         let (is_gone, mtu) = (AtomicBool::new(false), AtomicUsize::new(watch.mtu()));
-        let device = Arc::new(Attached { watch, _link: link, is_gone, mtu });
+        let device = Arc::new(Attached { watch, link: Mutex::new(Some(link)), is_gone, mtu });
         // The first queue of each driver is one that sends.
         let count = drivers.clamp(1, senders);
         let mut parts: Vec<Vec<Queue>> = (0..count).map(|_| Vec::new()).collect();
@@ -236,6 +243,11 @@ impl AfXdp {
     /// Looks at the MTU of the device, which may have changed: frames that are longer than it allows are dropped from now on.
     pub(super) fn look_at_mtu(&self) -> usize {
         self.device.look_at_mtu()
+    }
+
+    /// Whether the device was removed, or moved to another network namespace.
+    pub(super) fn is_gone(&self) -> bool {
+        self.device.look()
     }
 
     /// Whether the device's driver reads and writes the buffers itself. Otherwise the kernel copies frames.
