@@ -202,6 +202,29 @@ fn references_of_groups_and_packets_of_controllers_are_counted() {
     }
 }
 
+/// A tap device refuses a frame without an Ethernet header, and buffers have no room for one that is too long.
+#[test]
+fn packets_of_controllers_are_frames() {
+    let fabric = fabric(1);
+    let client = client(&fabric);
+    add_switch(&client, "lan");
+    let agent = agent(&fabric);
+    let switch = switches(&agent)[0].number;
+    let send = |length: usize| {
+        let actions = vec![PacketOutAction::Perform(Action::Output(Output::Flood))];
+        let packet =
+            PacketOut { buffer: None, in_port: port_number::CONTROLLER, actions, data: vec![2; length] };
+        let body = body(&Message::PacketOut(packet));
+        ask(&agent, Request::Perform { switch, message_type: 13, body })
+    };
+    for length in [14, 60, switch::MAX_FRAME] {
+        assert_eq!(send(length), Reply::Done, "{length}");
+    }
+    for length in [0, 3, 13, switch::MAX_FRAME + 1] {
+        assert_eq!(send(length), Reply::Refused { error_type: 1, code: 12 }, "{length}");
+    }
+}
+
 #[test]
 fn what_the_agent_said_is_forgotten_with_it() {
     for threads in [1, 2] {

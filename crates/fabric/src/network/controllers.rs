@@ -27,6 +27,9 @@ use switch::{
     PortConfig, PortId, PortKey, Shards, SteeringShards,
 };
 
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
 /// Places of entries that are looked at for a part of a report.
 const ENTRIES_OF_PART: u32 = 128;
 
@@ -210,7 +213,8 @@ impl Network {
                 PacketOutAction::Table => PacketOutStep::Table,
             })
             .collect();
-        if packet.data.len() > switch::MAX_FRAME {
+        // Devices refuse frames without an Ethernet header.
+        if !(ETHERNET..=switch::MAX_FRAME).contains(&packet.data.len()) {
             return Err(ErrorCode::BRC_BAD_PACKET.into());
         }
         shards(record, runner)?.check_packet_out(&steps)?;
