@@ -1019,6 +1019,9 @@ class Flows:
         self._forget_idle(now)
         entry = self._flows.get(flow)
         if entry is None:
+            # As a key it would be another flow for each direction, which can't be handed over.
+            if type(flow) is tuple and flow and isinstance(flow[0], Flow):
+                raise Error("flow(packet) returns a flow and its direction: give the table the first of the two")
             if len(self._flows) >= self._most:
                 self._forget_oldest()
             entry = self._flows[flow] = [now, self._make()]

@@ -6,18 +6,28 @@ use fabric::{Fabric, Settings, serve};
 use flow_table::{
     Action, Bucket, Change, Command, EntryFlags, Field, GroupType, Instructions, Match, Output, port_number,
 };
-use model::{ControllerRole, CreateSwitch, EventKind, SwitchMode, SwitchName};
+use model::{
+    AddPort, ControllerRole, CreateSwitch, EventKind, Limits, PortDriver, SocketRole, SwitchMode, SwitchName,
+};
 use openflow::message::{
     FlowMod, FlowSelection, GroupMod, Message, MultipartReply, MultipartRequest, PacketOut, PacketOutAction,
+    PortStatusReason,
 };
 use protocol::agent::{ControllerState, Reply, Request, ToFabric, VERSION};
 use protocol::fabric::{Client, FabricError, orders};
 use protocol::{Channel, Hello};
 use random::Random;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect as connect_socket, listen,
+    socket_with,
+};
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 use support::agent::{STORE, agent, ask, ask_with_wakes, body, connect, receive, switches};
 
 fn fabric(switch_threads: usize) -> Fabric {
@@ -200,6 +210,102 @@ fn references_of_groups_and_packets_of_controllers_are_counted() {
         found.sort_unstable();
         assert_eq!(found, [(7, 1, 60), (port_number::CONTROLLER.into(), 1, 60)]);
     }
+}
+
+/// A tap device refuses a frame without an Ethernet header, and buffers have no room for one that is too long.
+#[test]
+fn packets_of_controllers_are_frames() {
+    let fabric = fabric(1);
+    let client = client(&fabric);
+    add_switch(&client, "lan");
+    let agent = agent(&fabric);
+    let switch = switches(&agent)[0].number;
+    let send = |length: usize| {
+        let actions = vec![PacketOutAction::Perform(Action::Output(Output::Flood))];
+        let packet =
+            PacketOut { buffer: None, in_port: port_number::CONTROLLER, actions, data: vec![2; length] };
+        let body = body(&Message::PacketOut(packet));
+        ask(&agent, Request::Perform { switch, message_type: 13, body })
+    };
+    for length in [14, 60, switch::MAX_FRAME] {
+        assert_eq!(send(length), Reply::Done, "{length}");
+    }
+    for length in [0, 3, 13, switch::MAX_FRAME + 1] {
+        assert_eq!(send(length), Reply::Refused { error_type: 1, code: 12 }, "{length}");
+    }
+}
+
+/// A port whose peer is not connected has no link to controllers. They hear when it comes and goes.
+#[test]
+fn controllers_hear_of_links() {
+    const LINK_DOWN: u32 = 1;
+    const LIVE: u32 = 4;
+    let fabric = fabric(1);
+    let client = client(&fabric);
+    let (lan, far) = (add_switch(&client, "lan"), SwitchName::from_str("far").unwrap());
+    client.ask(orders::AddSwitch { definition: CreateSwitch::new(far.clone()) }).unwrap();
+    let path = std::env::temp_dir().join(format!("agent-memif-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let socket =
+        || socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let (address, listener, peer) = (SocketAddrUnix::new(&path).unwrap(), socket(), socket());
+    bind(&listener, &address).unwrap();
+    listen(&listener, 8).unwrap();
+    connect_socket(&peer, &address).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let add = |switch: &SwitchName, role, socket: &OwnedFd| {
+        let driver = PortDriver::Memif { path: "/nowhere".into(), role, id: 1, secret: None, queues: None };
+        let (name, limits) = ("memif".parse().unwrap(), Limits::default());
+        let port = AddPort { name, driver, addresses: Vec::new(), default: false, limits };
+        let order = orders::AddPort { switch: switch.clone(), port, instead: None };
+        client.ask_with(order, &[socket.as_fd()]).unwrap();
+    };
+    add(&lan, SocketRole::Server, &listener);
+    let agent = agent(&fabric);
+    let switch = switches(&agent)[0].number;
+    let request = MultipartRequest::PortDescription;
+    let request = body(&Message::MultipartRequest { request, more: false });
+    let Reply::Report { bodies, .. } = ask(&agent, Request::Report { switch, body: request, from: 0 }) else {
+        panic!("no report")
+    };
+    let Ok(Message::MultipartReply { reply: MultipartReply::PortDescription(ports), .. }) =
+        Message::decode(19, &bodies[0])
+    else {
+        panic!("no ports")
+    };
+    assert_eq!(
+        ports.iter().map(|port| (port.name.as_str(), port.state)).collect::<Vec<_>>(),
+        [("memif", LINK_DOWN)]
+    );
+    let state = ControllerState {
+        role: Some(ControllerRole::Equal),
+        since_seconds: 0,
+        error: None,
+        gets_misses: false,
+    };
+    ask(&agent, Request::Status { switch, controllers: vec![state] });
+    ask(&agent, Request::Events { switch });
+    let hears = |wanted: u32| {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(20) {
+            let Reply::Events { messages, .. } = ask(&agent, Request::Events { switch }) else {
+                panic!("no events")
+            };
+            if let Some((kind, body)) = messages.first() {
+                let Ok(Message::PortStatus(status)) = Message::decode(*kind, body) else {
+                    panic!("no message about a port")
+                };
+                assert_eq!((status.reason, status.port.state), (PortStatusReason::Modify, wanted));
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("controllers do not hear of the state {wanted}");
+    };
+    add(&far, SocketRole::Client, &peer);
+    hears(LIVE);
+    client.ask(orders::RemovePort { switch: far, port: "memif".parse().unwrap() }).unwrap();
+    hears(LINK_DOWN);
 }
 
 #[test]

@@ -261,6 +261,8 @@ fn nothing_is_said_without_tls() {
     without.turn(None, Duration::ZERO).expect("a turn");
     let status = without.statuses().next().expect("a status");
     assert_eq!(status.fault, Some(ConnectionFault::NoCertificate));
+    let told = status.fault.as_ref().expect("a fault").to_string();
+    assert!(told.contains("--controller-certificate"), "it says what to do: {told}");
     let mut with = connections(endpoint, Some(authority.certificates(&authority.certify())));
     let mut stream = accept(&mut with, &listener);
     stream.set_nonblocking(false).expect("a stream");

@@ -198,6 +198,13 @@ class Library(unittest.TestCase):
         self.assertEqual((flows.count(15), forgotten[1:]), (1, [("a", [1])]))
         self.assertEqual(flows.count(16), 0)
 
+    def test_a_flow_with_its_direction_is_no_flow(self):
+        flows, flow = clickbox.Flows(2, list), clickbox.Flow(4, 17, (b"abcd", 1), (b"efgh", 2))
+        for use in (lambda: flows.state((flow, True), 0), lambda: flows.put((flow, False), [], 0)):
+            with self.assertRaisesRegex(clickbox.Error, "the first of the two"):
+                use()
+        self.assertEqual((flows.state(flow, 0), flows.count(0)), ([], 1))
+
     def test_states_of_flows_are_handed_over(self):
         ends = [(bytes([10, 0, 0, number]), 1000 + number) for number in range(200)]
         flows = [clickbox.Flow(4, 17, ends[0], end) for end in ends[1:]]

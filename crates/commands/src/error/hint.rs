@@ -148,7 +148,14 @@ fn of_reply(error: &ApiError) -> Option<String> {
             _ => "`clickbox ps` lists the boxes".into(),
         },
         ErrorReason::NoSwitch => "`clickbox switch ls` lists the switches".into(),
-        ErrorReason::NoPort => format!("`clickbox port ls {name}` lists its ports"),
+        ErrorReason::NoPort => {
+            let port = subject.split('/').nth(2).unwrap_or_default();
+            match port.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) {
+                // Options of commands allow this, and stack files do not.
+                Some(alone) => format!("write the port without its switch: {alone}"),
+                None => format!("`clickbox port ls {name}` lists its ports"),
+            }
+        }
         ErrorReason::NoBoxPort => format!("`clickbox show {name}` lists its ports"),
         ErrorReason::NoStack => "`clickbox stacks` lists the stacks".into(),
         ErrorReason::NoService => "`clickbox service ls` lists the services".into(),
@@ -199,6 +206,9 @@ mod tests {
             "switch lan has no port tap0",
         );
         assert_eq!(error.text(), "switch lan has no port tap0; `clickbox port ls lan` lists its ports");
+        let message = "switch lan has no port lan.tap0";
+        let error = reply(ErrorCode::NotFound, Some(ErrorReason::NoPort), "switch/lan/lan.tap0", message);
+        assert_eq!(error.text(), "switch lan has no port lan.tap0; write the port without its switch: tap0");
         let no_box = |name: &str| {
             reply(ErrorCode::NotFound, Some(ErrorReason::NoBox), &format!("box/{name}"), "no box").text()
         };

@@ -53,6 +53,8 @@ mod shared_addresses;
 mod sharing;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod stack_reference_tests;
 mod stack_services;
 mod stacks;
 mod state;

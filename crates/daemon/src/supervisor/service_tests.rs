@@ -15,11 +15,11 @@ use protocol::fabric::SteeringDefinition;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn lan() -> SwitchName {
+pub(super) fn lan() -> SwitchName {
     "lan".parse().unwrap()
 }
 
-fn service(name: &str, replicas: u16) -> CreateService {
+pub(super) fn service(name: &str, replicas: u16) -> CreateService {
     CreateService {
         name: name.parse().unwrap(),
         switch: lan(),
@@ -36,7 +36,7 @@ fn service(name: &str, replicas: u16) -> CreateService {
     }
 }
 
-fn chain(name: &str, services: &[&str]) -> CreateChain {
+pub(super) fn chain(name: &str, services: &[&str]) -> CreateChain {
     CreateChain {
         name: name.parse().unwrap(),
         switch: lan(),
@@ -48,7 +48,7 @@ fn chain(name: &str, services: &[&str]) -> CreateChain {
 }
 
 /// A daemon with a steering switch that has two ports.
-fn bed() -> TestBed {
+pub(super) fn bed() -> TestBed {
     let bed = TestBed::with_probe();
     bed.0.fabrics.stand_in.begin();
     let port = |name: &str| AddPort {
@@ -101,7 +101,7 @@ fn instances(status: &ServiceStatus) -> Vec<String> {
     status.instances.iter().map(|there| there.name.to_string()).collect()
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, OperationError>) -> String {
+pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, OperationError>) -> String {
     with_causes(&result.unwrap_err())
 }
 

@@ -13,9 +13,9 @@ use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    AddressRange, Attachment, ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner,
-    PortName, ReplicaRange, ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName,
-    Time,
+    AddressRange, Attachment, ChainName, ChangeAction, CreateChain, CreateService, EventKind, FlowOutput,
+    Install, Owner, PortName, ReplicaRange, ScaleService, ServiceName, Stack, StackName, Subject, SwitchMode,
+    SwitchName, Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
@@ -139,6 +139,12 @@ impl Supervisor {
         let is_gone = |found: &&&StoredService| ours(&found.stack) && !is_wanted(found);
         let gone: Vec<ServiceName> =
             there.iter().filter(is_gone).map(|found| found.definition.name.clone()).collect();
+        for chain in &stack.chains {
+            if let Some(missing) = chain.services.iter().find(|name| gone.contains(name)) {
+                let subject = Subject::from((&chain.switch, &chain.name));
+                return Err(OperationError::NoService(missing.clone()).of(&subject));
+            }
+        }
         let mut new = Vec::new();
         for wanted in services {
             match there.iter().find(|found| found.definition.name == wanted.name) {
@@ -228,6 +234,10 @@ impl Supervisor {
         for found in chains.iter().filter(|found| ours(&found.stack)) {
             let CreateChain { switch, name, .. } = &found.definition;
             if !stack.chains.iter().any(|wanted| is_same(wanted, &found.definition)) {
+                let own = stack.switches.iter().filter(|own| own.name == *switch).flat_map(|own| &own.flows);
+                if own.into_iter().any(|flow| flow.output == FlowOutput::Chain(name.clone())) {
+                    return Err(OperationError::NoChain(switch.clone(), name.clone()));
+                }
                 plan.record(ChangeAction::Remove, (switch, name), &[]);
                 steering.first.push(SteeringStep::RemoveChain(switch.clone(), name.clone()));
             }

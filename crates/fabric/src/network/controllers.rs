@@ -22,10 +22,14 @@ use sandbox::EventFd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use switch::driver::LinkState;
 use switch::{
     ControlError, ControllerPacket, Counters, FailMode, ForwardingMode, PacketOutStep, PacketReason,
     PortConfig, PortId, PortKey, Shards, SteeringShards,
 };
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
 
 /// Places of entries that are looked at for a part of a report.
 const ENTRIES_OF_PART: u32 = 128;
@@ -49,6 +53,9 @@ const NO_PACKET_IN: u32 = 1 << 6;
 /// A port that is up (`OFPPS_LIVE`), and one that is down (`OFPPS_LINK_DOWN`).
 const LIVE: u32 = 4;
 const LINK_DOWN: u32 = 1;
+
+/// Time between two looks at the links of a switch's ports. A look costs a system call for each port with a device.
+const LINK_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Why a request of the agent is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +217,8 @@ impl Network {
                 PacketOutAction::Table => PacketOutStep::Table,
             })
             .collect();
-        if packet.data.len() > switch::MAX_FRAME {
+        // Devices refuse frames without an Ethernet header.
+        if !(ETHERNET..=switch::MAX_FRAME).contains(&packet.data.len()) {
             return Err(ErrorCode::BRC_BAD_PACKET.into());
         }
         shards(record, runner)?.check_packet_out(&steps)?;
@@ -244,6 +252,7 @@ impl Network {
                 })));
             }
             MultipartRequest::PortDescription => {
+                look_at_links(record, runner);
                 let ports = ports(record, runner).into_values().collect();
                 return Ok(Report::whole(MultipartReply::PortDescription(ports)));
             }
@@ -388,6 +397,7 @@ impl Network {
         number: u64,
     ) -> Result<(Vec<PacketForController>, Vec<Message>), AgentFault> {
         let (record, runner) = self.controlled_runner(number)?;
+        look_at_links(record, runner);
         let now = ports(record, runner);
         let before = std::mem::take(&mut record.agent.ports);
         let mut messages = Vec::new();
@@ -482,6 +492,21 @@ fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
     sorting::collect(record.ports.iter().filter_map(of))
 }
 
+/// Notes which ports pass no frames because their device is down or has no carrier, or because no peer is connected.
+fn look_at_links(record: &mut SwitchRecord, runner: &Shards<ForwardingMode>) {
+    let now = Instant::now();
+    let is_known = |looked: Instant| now.saturating_duration_since(looked) < LINK_LOOK_INTERVAL;
+    if record.agent.looked.is_some_and(is_known) {
+        return;
+    }
+    let is_unlinked = |port: &PortId| {
+        let state = runner.link_state(*port);
+        state.is_some_and(|state| !matches!(state, LinkState::Up | LinkState::Limited(_)))
+    };
+    let ports = record.ports.values().map(|port| port.id);
+    (record.agent.unlinked, record.agent.looked) = (sorting::collect(ports.filter(is_unlinked)), Some(now));
+}
+
 /// The ports as controllers see them, by number: those of the switch, and one for each service and each chain.
 fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32, Port> {
     let [.., third, second, first] = record.number.to_be_bytes();
@@ -509,7 +534,8 @@ fn ports(record: &SwitchRecord, runner: &Shards<ForwardingMode>) -> BTreeMap<u32
     };
     let port = |(name, port): (&model::PortName, &PortRecord)| {
         let number = u32::from(record.port_numbers.get(name)?);
-        Some(describe(number, name.to_string(), port.config, runner.down(port.id).is_none()))
+        let is_up = runner.down(port.id).is_none() && !record.agent.unlinked.contains(&port.id);
+        Some(describe(number, name.to_string(), port.config, is_up))
     };
     let steered = record.services.outputs();
     let steered =

@@ -149,6 +149,9 @@ pub(super) struct AttachedInstance {
 pub(super) struct AgentRecord {
     /// The ports as they were reported, by number.
     pub(super) ports: BTreeMap<u32, openflow::message::Port>,
+    /// The ports without a link, and when they were looked at.
+    pub(super) unlinked: BTreeSet<PortId>,
+    pub(super) looked: Option<Instant>,
     /// The connections to the controllers, and when this was known.
     pub(super) states: Option<(Vec<ControllerState>, Instant)>,
     /// What the events have said of each controller.

@@ -32,7 +32,9 @@ impl fmt::Display for ConnectionFault {
             Self::Session => formatter
                 .write_str("the controller does not speak OpenFlow 1.3 or 1.0, or did not respond in time"),
             Self::TooMany => formatter.write_str("there are too many sessions"),
-            Self::NoCertificate => formatter.write_str("there is no certificate for TLS"),
+            Self::NoCertificate => formatter.write_str(
+                "there is no certificate for TLS: the launcher runs without the option --controller-certificate",
+            ),
             Self::Tls(error) => write!(formatter, "TLS failed: {error}"),
         }
     }

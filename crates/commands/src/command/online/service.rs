@@ -1,5 +1,6 @@
 //! `clickbox service`: services, whose instances the packets of chains pass.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -550,7 +551,8 @@ fn handed_over(status: &ServiceStatus) -> String {
     if all.iter().any(|handover| handover.lost > 0) {
         text += &format!(", that of {} was lost", sum(|handover| handover.lost));
     }
-    for problem in all.iter().filter_map(|handover| handover.problem.as_ref()) {
+    let problems: BTreeSet<&String> = all.iter().filter_map(|handover| handover.problem.as_ref()).collect();
+    for problem in problems {
         text += &format!("\n{problem}");
     }
     text
@@ -662,6 +664,22 @@ mod tests {
              \noverruled: 3 answers named a destination that the service has no right to: add it to --may-send-to, or change the \
              function\n"
         );
+    }
+
+    #[test]
+    fn a_problem_of_all_drained_instances_is_told_once() {
+        let drained = |name: &str, problem: &str| {
+            let handover = serde_json::json!({ "phase": "failed", "handed_over": 2, "kept": 1, "lost": 0, "problem": problem });
+            serde_json::json!({ "name": name, "handover": handover })
+        };
+        let status: ServiceStatus = serde_json::from_value(serde_json::json!({
+            "name": "fw", "switch": "lan", "created": "2026-01-31T12:00:00.000Z", "faces": "in=0", "replicas": 1, "instances": [],
+            "drained": [drained("fw-2", "b"), drained("fw-3", "a"), drained("fw-4", "b")]
+        }))
+        .expect("a service");
+        let told = handed_over(&status);
+        assert_eq!(told.lines().collect::<Vec<_>>()[1..], ["a", "b"], "{told}");
+        assert!(told.starts_with(": the state of 6 flows was handed over"), "{told}");
     }
 
     #[test]
