@@ -1,5 +1,7 @@
 //! `AggregateIPFlows`: numbers TCP and UDP flows.
 
+use core::hint::select_unpredictable;
+
 use element::arguments::{ElementName, FileName};
 use element::prelude::*;
 use packet::view::tcp::flag;
@@ -187,8 +189,8 @@ impl AggregateIPFlows {
             return false;
         };
         let number = (key >> 96) as u8;
-        if now - flow.last > self.timeouts.seconds(number, flow)
-            || flow.ended == BOTH_ENDED
+        if flow.ended == BOTH_ENDED
+            || now - flow.last > self.timeouts.seconds_of_live(number)
             || now >= self.reap_at
             || !self.fragments.is_empty()
             || self.records.is_open()
@@ -201,11 +203,10 @@ impl AggregateIPFlows {
         packet.set_paint(paint);
         flow.last = now;
         self.active = now;
-        if number == protocol::TCP
-            && let Some(flags) = packet.transport().get(13)
-        {
-            flow.update(*flags, paint);
-        }
+        // The protocol can't be predicted, so no branch depends on it.
+        let flags = packet.transport().get(13).copied().unwrap_or_default();
+        flow.ended =
+            select_unpredictable(number == protocol::TCP, flow.ended_after(flags, paint), flow.ended);
         true
     }
 

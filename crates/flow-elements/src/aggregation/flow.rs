@@ -1,5 +1,6 @@
 //! Identification and state of flows.
 
+use core::hint::select_unpredictable;
 use core::net::Ipv4Addr;
 
 use packet::view::tcp::flag;
@@ -29,13 +30,15 @@ impl Flow {
     /// Processes the flags of a segment in direction `paint`.
     #[inline]
     pub(super) fn update(&mut self, flags: u8, paint: u8) {
-        if flags & flag::RST != 0 {
-            self.ended = BOTH_ENDED;
-        } else if flags & flag::FIN != 0 {
-            self.ended |= 1 << paint;
-        } else if flags & flag::SYN != 0 {
-            self.ended = 0;
-        }
+        self.ended = self.ended_after(flags, paint);
+    }
+
+    /// The directions that have ended after a segment with these flags in direction `paint`. No branch depends on the flags.
+    #[inline(always)]
+    pub(super) fn ended_after(&self, flags: u8, paint: u8) -> u8 {
+        let ended = select_unpredictable(flags & flag::SYN != 0, 0, self.ended);
+        let ended = select_unpredictable(flags & flag::FIN != 0, self.ended | 1 << paint, ended);
+        select_unpredictable(flags & flag::RST != 0, BOTH_ENDED, ended)
     }
 }
 
@@ -62,6 +65,12 @@ impl IdleTimeouts {
             (_, BOTH_ENDED) => self.tcp_done,
             _ => self.tcp,
         }
+    }
+
+    /// The timeout of a flow that has not ended in both directions. The protocol can't be predicted, so no branch depends on it.
+    #[inline(always)]
+    pub(super) fn seconds_of_live(&self, number: u8) -> i64 {
+        select_unpredictable(number == protocol::UDP, self.udp, self.tcp)
     }
 }
 
@@ -96,9 +105,9 @@ pub(super) fn plain_flow_key(packet: &Packet) -> Option<(u128, bool)> {
     let number = header.protocol();
     let ports = *bytes.get(header.header_length()..)?.first_chunk()?;
     let (source, destination) = (header.source().to_bits(), header.destination().to_bits());
-    let is_plain = matches!(number, protocol::TCP | protocol::UDP)
-        && !header.is_fragment()
-        && (source | destination) != 0;
+    // Which of them it is can't be predicted, so the protocols are a set of bits, and one branch tests both.
+    let is_known = number < 64 && (1u64 << protocol::TCP | 1 << protocol::UDP) >> number & 1 != 0;
+    let is_plain = is_known && !header.is_fragment() && (source | destination) != 0;
     is_plain.then(|| flow_key(number, [source, destination], ports))
 }
 
@@ -135,4 +144,27 @@ pub(super) fn flow_info(packet: &Packet, errors: bool) -> Option<FlowInfo> {
     }
     let (is_fragment, identification) = (header.is_fragment(), header.identification());
     Some(FlowInfo { hosts, key, reverse, is_error, is_fragment, identification })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_end_and_open_directions() {
+        for (flags, ended) in (0..=255u8).flat_map(|flags| (0..=BOTH_ENDED).map(move |ended| (flags, ended)))
+        {
+            for paint in [0, 1] {
+                let mut flow = Flow { number: 1, reverse: false, ended, last: 0 };
+                flow.update(flags, paint);
+                let expected = match flags {
+                    _ if flags & flag::RST != 0 => BOTH_ENDED,
+                    _ if flags & flag::FIN != 0 => ended | 1 << paint,
+                    _ if flags & flag::SYN != 0 => 0,
+                    _ => ended,
+                };
+                assert_eq!(flow.ended, expected, "{flags:x} {ended} {paint}");
+            }
+        }
+    }
 }
