@@ -17,25 +17,25 @@ const MAX_LOGGED: u32 = 5;
 pub(super) struct Forwarder<A> {
     addresses: Vec<A>,
     hops: Vec<u32>,
+    /// Whether the packets from the first one without a route on are put back, unless it is the first of the batch.
+    stops_at_misses: bool,
 }
 
 impl<A> Default for Forwarder<A> {
     fn default() -> Self {
-        Self { addresses: Vec::new(), hops: Vec::new() }
+        Self { addresses: Vec::new(), hops: Vec::new(), stops_at_misses: false }
     }
 }
 
 impl<A: Copy> Forwarder<A> {
     /// Sends each packet of a batch to the output of its address's hop. `redirect` sets the hop's gateway in
-    /// the packet. `miss` gets the address of a packet that is dropped because it has no route. With `stops`, the packets from
-    /// the first such packet on are put back, unless it is the first of the batch.
+    /// the packet. `miss` gets the address of a packet that is dropped because it has no route.
     #[inline]
     pub(super) fn forward(
         &mut self,
         cx: &mut Context,
         mut batch: Batch,
         table: &mut impl Lookup<A>,
-        stops: bool,
         address: impl Fn(&Packet) -> A,
         redirect: impl Fn(&mut Packet, A),
         mut miss: impl FnMut(&mut Context, A),
@@ -62,7 +62,7 @@ impl<A: Copy> Forwarder<A> {
             batch.iter_mut().zip(&mut self.hops).zip(&self.addresses).enumerate()
         {
             let Some(NextHop { gateway, port }) = table.hop(*hop) else {
-                if stops && at > 0 {
+                if self.stops_at_misses && at > 0 {
                     first_rest = at;
                     break;
                 }
@@ -104,11 +104,11 @@ impl Ip4Forwarder {
         log_name: Option<&str>,
     ) {
         let logged = &mut self.logged;
+        self.forwarder.stops_at_misses = log_name.is_some() && *logged < MAX_LOGGED;
         self.forwarder.forward(
             cx,
             batch,
             table,
-            log_name.is_some() && *logged < MAX_LOGGED,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             |cx, address| {

@@ -94,7 +94,6 @@ impl Element for LookupIP6Route {
             cx,
             batch,
             &mut self.table.store,
-            false,
             |packet| packet.destination_ip6().to_bits(),
             |packet, gateway| packet.set_destination_ip6(Ipv6Addr::from_bits(gateway)),
             |_, _| (),

@@ -75,7 +75,6 @@ impl Element for LookupIPRouteMP {
             cx,
             batch,
             &mut self.table.store,
-            false,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             // The address read as a little-endian number.
