@@ -4,6 +4,7 @@ mod support;
 
 use std::rc::Rc;
 
+use capture::{LinkType, PcapEncoder};
 use support::{BATCHES, Memory, run_with, state};
 
 /// An IP router with `ports` interfaces. Each writes to a file of its own, and reports errors about packets that live no longer, are
@@ -120,12 +121,12 @@ fn errors_without_a_route_are_logged_in_order() {
     let text = "FromDump(capture, STOP true) -> SetIPChecksum -> CheckIPHeader -> rt :: TABLE(10.0.0.0/8 0);
         rt[0] -> dt :: DecIPTTL -> Discard; dt[1] -> ICMPError(10.0.0.9, timeexceeded) -> rt;";
     // Packets with and without a route in turn. The former live no longer, and the errors about them have no route.
-    let mut capture = [0xa1b2c3d4, 0x0002_0004, 0, 0, 65_535, 101].map(u32::to_be_bytes).concat();
+    let encoder = PcapEncoder::new(LinkType::RAW);
+    let mut capture = encoder.file_header().to_vec();
     for destination in [0x0a00_0002, 0x0909_0909].into_iter().cycle().take(40) {
-        capture.extend(
-            [1, 0, 28, 28, 0x4500_001c, 0x0001_0000, 0x0111_0000, 0x0101_0101].map(u32::to_be_bytes).concat(),
-        );
-        capture.extend([destination, 0x04d2_0035, 0x0008_0000].map(u32::to_be_bytes).concat());
+        let words =
+            [0x4500_001c, 0x0001_0000, 0x0111_0000, 0x0101_0101, destination, 0x04d2_0035, 0x0008_0000];
+        encoder.record(1, 28, &words.map(u32::to_be_bytes).concat(), &mut capture);
     }
     for (table, name) in [
         ("StaticIPLookup", "LinearIPLookup"),
