@@ -43,6 +43,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         task: true,
         upkeep: false,
         pulls_again: false,
+        keeps_place: false,
         puts_back: false,
         logs: false,
         notifies: Notifies::Nothing,

@@ -107,6 +107,9 @@ pub struct ClassInfo {
     pub upkeep: bool,
     /// Whether it pulls another packet for each that it drops, so that a pull brings none only if one at its input does.
     pub pulls_again: bool,
+    /// Whether what it makes or copies has the stamp of the packet, which then steps behind it
+    /// ([`Packet::step_behind_copy`](packet::Packet::step_behind_copy)), or goes no further.
+    pub keeps_place: bool,
     /// Whether order matters to it for some packets only, before which it puts back the rest of a batch
     /// ([`Context::put_back`](crate::Context::put_back)). It gets whole batches in loops, too.
     pub puts_back: bool,

@@ -15,7 +15,7 @@ use crate::counting::CountingElements;
 use crate::drops::DropCounters;
 use crate::fate::Fate;
 use crate::fate_counters::FateCounters;
-use crate::gathered::Gathering;
+use crate::gathered::{Gathering, Split};
 use crate::random::RandomSequence;
 use crate::text;
 
@@ -30,6 +30,7 @@ pub struct ElementState {
     first_connection: u32,
     /// Where each output gathers packets; empty if none does.
     gatherings: Box<[Option<Gathering>]>,
+    split: Option<Split>,
     /// The number of connected outputs.
     outputs: u32,
     /// Whether each output fills batches of its own, so that a batch can be scattered over all of them at once.
@@ -75,7 +76,12 @@ impl ElementState {
         index: usize,
         (name, class, config): (&str, &'static ClassInfo, &str),
         ports: (usize, usize),
-        (first_connection, groups, gatherings): (usize, Vec<u16>, Vec<Option<Gathering>>),
+        (first_connection, groups, gatherings, split): (
+            usize,
+            Vec<u16>,
+            Vec<Option<Gathering>>,
+            Option<Split>,
+        ),
         seed: u64,
         counting: &Rc<CountingElements>,
     ) -> ElementState {
@@ -104,6 +110,7 @@ impl ElementState {
             && (0..ports.1)
                 .all(|port| !gathers_apart(port) && (0..port).all(|other| group(other) != group(port)));
         ElementState {
+            split,
             scatters,
             counts: Cell::new(false),
             groups: groups.into(),
@@ -127,9 +134,9 @@ impl ElementState {
         self.gatherings.get(port)?.as_ref()
     }
 
-    /// The number of the split, if the element splits batches among outputs that gather; and whether it is closed.
-    pub fn split(&self) -> Option<(u32, bool)> {
-        self.gatherings.iter().flatten().find_map(|gathering| Some((gathering.split?, gathering.is_closed)))
+    /// What the element is as a split, if it splits batches among outputs that gather.
+    pub fn split(&self) -> Option<Split> {
+        self.split
     }
 
     /// The order group of output `port`.

@@ -23,11 +23,36 @@ pub struct Gathering {
     pub is_meeting: bool,
     /// The input that the place is before, if the parts meet at several inputs of an element that mixes them.
     pub mixed_input: Option<MixedInput>,
+    /// The part of the place, if the ways from the split end at several elements.
+    pub part: Option<Part>,
     /// Whether everything behind the split is reached through it only. Then packets are gathered up to the end of the call.
     pub is_closed: bool,
     /// Packets that left by the output.
     pub packets: Cell<u64>,
 }
+
+/// The part of a place behind a split whose ways end at several elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Packets end there, for the other places.
+    End,
+    /// Packets may return from there to the split. They are delivered in their order among those of all places.
+    Return,
+}
+
+/// An element that splits batches among outputs that gather.
+#[derive(Clone, Copy, Debug)]
+pub struct Split {
+    /// The router's number of it.
+    pub number: u32,
+    /// Whether everything behind it is reached through it only.
+    pub is_closed: bool,
+    /// Whether packets may be copied behind it: then stamps leave room for those of copies.
+    pub has_copies: bool,
+}
+
+/// The distance between stamps that leave room for copies, behind a split where packets may be copied.
+pub const STEP_WITH_COPIES: u32 = 1 << 8;
 
 /// The greatest part of stamps that may have no packet any more when packets are put in order by a place for each stamp.
 const SPAN_OF_PACKET: usize = 16;
@@ -112,6 +137,10 @@ pub(crate) struct Gathered {
     stamp: u32,
     /// Working memory for putting packets in order.
     ordered: Vec<Option<Packet>>,
+    /// What is delivered after the batch that was taken last, the next one last.
+    sequence: Vec<(u32, Batch)>,
+    /// The number of places that hold packets that may return to a split.
+    returning: usize,
 }
 
 #[derive(Default)]
@@ -121,12 +150,15 @@ struct Place {
     height: usize,
     is_meeting: bool,
     mixed_input: Option<MixedInput>,
+    split: u32,
+    part: Option<Part>,
 }
 
 impl Gathered {
     /// Stamps packets that arrive at a split, with `height` batches waiting.
-    pub(crate) fn stamp(&mut self, split: u32, packets: &mut [Packet], height: usize) {
-        let split = split as usize;
+    pub(crate) fn stamp(&mut self, split: &Split, packets: &mut [Packet], height: usize) {
+        let step = if split.has_copies { STEP_WITH_COPIES } else { 1 };
+        let split = split.number as usize;
         if split >= self.heights.len() {
             self.heights.resize(split + 1, 0);
         }
@@ -136,7 +168,7 @@ impl Gathered {
         }
         for packet in packets {
             packet.set_stamp(self.stamp);
-            self.stamp = self.stamp.wrapping_add(1);
+            self.stamp = self.stamp.wrapping_add(step);
         }
     }
 
@@ -159,10 +191,12 @@ impl Gathered {
         if number >= self.places.len() {
             self.places.resize_with(number + 1, Place::default);
         }
-        let Gathering { connection, is_meeting, mixed_input, .. } = *to;
+        let Gathering { connection, is_meeting, mixed_input, part, .. } = *to;
+        let split = to.split.unwrap_or(u32::MAX);
         let own = core::mem::take(&mut self.places[number].batch);
         let batch = if own.has_memory() { own } else { spare() };
-        self.places[number] = Place { batch, connection, height, is_meeting, mixed_input };
+        self.returning += usize::from(part == Some(Part::Return));
+        self.places[number] = Place { batch, connection, height, is_meeting, mixed_input, split, part };
         match self.levels.last_mut() {
             Some((level, places)) if *level == height => *places += 1,
             _ => self.levels.push((height, 1)),
@@ -188,12 +222,23 @@ impl Gathered {
         let is_next = |place: &Place| place.height == height && !place.batch.is_empty();
         let number = self.first + self.places.get(self.first..)?.iter().position(is_next)?;
         let place = self.places.get(number)?;
+        if place.part.is_some() && self.returning > 0 {
+            let split = place.split;
+            let returns =
+                |place: &Place| is_next(place) && place.split == split && place.part == Some(Part::Return);
+            if self.places.get(number..)?.iter().any(returns) {
+                return self.take_in_sequence(height, split);
+            }
+        }
         let (connection, is_meeting, mixed_input) = (place.connection, place.is_meeting, place.mixed_input);
         let batch = match mixed_input {
             Some(mixed) => self.take_mixed(height, mixed)?,
             None => {
+                let is_one_of_several = place.part.is_some();
                 let mut batch = self.take_place(number)?;
-                if is_meeting {
+                if is_one_of_several {
+                    sort_by_stamp(&mut batch);
+                } else if is_meeting {
                     self.put_in_order(&mut batch);
                 }
                 batch
@@ -207,6 +252,68 @@ impl Gathered {
         Some((connection, batch))
     }
 
+    /// Takes what all places of a split have gathered before the elements where its parts meet. Each packet that may return to the
+    /// split is a batch, behind all packets before it.
+    fn take_in_sequence(&mut self, height: usize, split: u32) -> Option<(u32, Batch)> {
+        let (mut ends, mut returning) = (Vec::new(), Vec::new());
+        for number in 0..self.places.len() {
+            let place = self.places.get(number)?;
+            if place.height == height && place.split == split && !place.batch.is_empty() {
+                let (connection, part) = (place.connection, place.part);
+                let mut batch = self.take_place(number)?;
+                sort_by_stamp(&mut batch);
+                if part == Some(Part::Return) { &mut returning } else { &mut ends }.push((connection, batch));
+            }
+        }
+        self.first = if self.levels.is_empty() { usize::MAX } else { 0 };
+        let first_stamp = |batch: &Batch| batch.as_slice().first().map_or(u32::MAX, Packet::stamp);
+        while let Some((connection, batch)) = returning.iter_mut().min_by_key(|(_, batch)| first_stamp(batch))
+            && !batch.is_empty()
+        {
+            let stamp = first_stamp(batch);
+            for (connection, batch) in &mut ends {
+                let before = batch.as_slice().partition_point(|packet| packet.stamp() < stamp);
+                self.wait_in_sequence(*connection, batch, before);
+            }
+            self.wait_in_sequence(*connection, batch, 1);
+        }
+        self.sequence.extend(ends.into_iter().filter(|(_, batch)| !batch.is_empty()));
+        self.sequence.reverse();
+        self.sequence.pop()
+    }
+
+    /// Adds the first packets of a batch to the sequence.
+    fn wait_in_sequence(&mut self, connection: u32, batch: &mut Batch, count: usize) {
+        if count > 0 {
+            let mut first = Batch::new();
+            batch.drain_front(count).for_each(|packet| first.push(packet));
+            self.sequence.push((connection, first));
+        }
+    }
+
+    /// What is delivered after the batch that was taken last, the next one last.
+    #[inline]
+    pub(crate) fn take_sequence(&mut self) -> Option<alloc::vec::Drain<'_, (u32, Batch)>> {
+        (!self.sequence.is_empty()).then(|| self.sequence.drain(..))
+    }
+
+    /// Has what was gathered behind a split at a height delivered ahead of a batch that begins to wait at this height.
+    pub(crate) fn raise(&mut self, split: u32, height: usize) {
+        if let Some(own) = self.heights.get_mut(split as usize) {
+            *own = height + 1;
+        }
+        let is_raised =
+            |place: &&mut Place| place.split == split && place.height == height && !place.batch.is_empty();
+        let raised = self.places.iter_mut().filter(is_raised).map(|place| place.height += 1).count();
+        if let Some((_, left)) = self.levels.last_mut().filter(|_| raised > 0) {
+            *left -= raised;
+            if *left == 0 {
+                self.levels.pop();
+            }
+            self.levels.push((height + 1, raised));
+        }
+    }
+
     /// Takes what a place has gathered, at the highest level.
     fn take_place(&mut self, number: usize) -> Option<Batch> {
         let (_, left) = self.levels.last_mut()?;
@@ -214,7 +321,9 @@ impl Gathered {
         if *left == 0 {
             self.levels.pop();
         }
-        Some(core::mem::take(&mut self.places.get_mut(number)?.batch))
+        let place = self.places.get_mut(number)?;
+        self.returning -= usize::from(place.part == Some(Part::Return));
+        Some(core::mem::take(&mut place.batch))
     }
 
     /// Takes what was gathered before the inputs of an element that mixes them. Packets have the numbers of their inputs in place of
@@ -281,5 +390,13 @@ impl Gathered {
         }
         self.ordered.iter_mut().filter_map(Option::take).for_each(|packet| batch.push(packet));
         twice.into_iter().for_each(|packet| batch.push(packet));
+    }
+}
+
+/// Puts packets in the order of their stamps. Those with the same stamp stay in their order.
+fn sort_by_stamp(batch: &mut Batch) {
+    let packets = batch.as_mut_slice();
+    if !packets.is_sorted_by_key(|packet| packet.stamp()) {
+        packets.sort_by_key(Packet::stamp);
     }
 }

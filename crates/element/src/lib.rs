@@ -80,7 +80,7 @@ pub use filter::{Filter, Verdict};
 pub use flow_states::{
     FlowKeeping, FlowState, FlowStates, FlowTuple, FlowTuples, ImportError, MAX_FLOW_STATE,
 };
-pub use gathered::{Gathering, MixedInput};
+pub use gathered::{Gathering, MixedInput, Part, STEP_WITH_COPIES, Split};
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 pub use memory_file::MemoryFile;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use packet::{Batch, MAX_BATCH, Packet};
 
-use crate::gathered::{Gathered, Gathering, Spread};
+use crate::gathered::{Gathered, Gathering, Split, Spread};
 
 /// The batches that wait for delivery, and spare ones.
 ///
@@ -189,8 +189,8 @@ impl Outputs {
 
     /// Stamps packets that are about to arrive at an element that splits them among outputs that gather.
     #[inline]
-    pub fn stamp(&mut self, (split, is_closed): (u32, bool), batch: &mut Batch) {
-        let gathered = if is_closed { &mut self.closed } else { &mut self.gathered };
+    pub fn stamp(&mut self, split: &Split, batch: &mut Batch) {
+        let gathered = if split.is_closed { &mut self.closed } else { &mut self.gathered };
         gathered.stamp(split, batch.as_mut_slice(), self.waiting.len());
     }
 
@@ -237,6 +237,11 @@ impl Outputs {
     #[inline]
     pub fn take_next(&mut self) -> Option<(u32, Batch)> {
         if let Some(gathered) = self.gathered.take(self.waiting.len()) {
+            if let Some(sequence) = self.gathered.take_sequence() {
+                let wait = |(connection, batch)| Emission { connection, group: NO_GROUP, batch };
+                self.waiting.extend(sequence.map(wait));
+                self.start = self.waiting.len();
+            }
             return Some(gathered);
         }
         let Some(Emission { connection, batch, .. }) = self.waiting.pop() else {
@@ -257,8 +262,12 @@ impl Outputs {
         self.rest.take()
     }
 
-    /// Has a batch delivered by a connection after what the present call has emitted, and everything that results from it.
-    pub fn deliver_later(&mut self, connection: u32, batch: Batch) {
+    /// Has a batch delivered by a connection after what the present call has emitted or gathered behind `split`, and everything that
+    /// results from it.
+    pub fn deliver_later(&mut self, connection: u32, batch: Batch, split: Option<u32>) {
+        if let Some(split) = split {
+            self.gathered.raise(split, self.start);
+        }
         self.waiting.insert(self.start, Emission { connection, group: NO_GROUP, batch });
         self.start += 1;
     }

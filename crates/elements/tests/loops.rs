@@ -5,6 +5,7 @@ mod support;
 use std::rc::Rc;
 
 use capture::{LinkType, PcapEncoder};
+use random::Random;
 use support::{BATCHES, Memory, run_with, state};
 
 /// An IP router with `ports` interfaces. Each writes to a file of its own, and reports errors about packets that live no longer, are
@@ -140,6 +141,100 @@ fn errors_without_a_route_are_logged_in_order() {
             let run = outcome_with(&text, batch, &capture);
             assert_eq!(run.2, expected, "batches of {batch}: {table}");
             assert!(run.0.contains(&("rt.icounts".into(), "60\n".into())), "batches of {batch}: {:?}", run.0);
+        }
+    }
+}
+
+/// A configuration in which the ways from a split have random elements, side exits and ends.
+fn random_ways(random: &mut Random) -> String {
+    let ways = 2 + random.below(3) as usize;
+    let mut pick = |most: u32| random.below(most) as usize;
+    let mut text = String::from(
+        "FromDump(testdata/mix.pcap, STOP true) -> c :: Classifier(12/0800, -) -> Strip(14) -> CheckIPHeader -> h :: HashSwitch(4, 6)
+         -> StoreData(8, \\<01>) -> sum :: SetIPChecksum -> dst :: GetIPAddress(16) -> s; c[1] -> Discard;
+         h[1] -> StoreData(6, \\<40>) -> sum; h[2] -> StoreData(16, \\<ac10>) -> sum; h[3] -> StoreData(16, \\<c0a8>) -> Paint(1) -> sum;
+         h[4] -> Paint(2) -> dst; h[5] -> dst; shared :: ToDump(shared);\n",
+    );
+    let split = match pick(4) {
+        0 => "HashSwitch(5, WAYS)".replace("WAYS", &ways.to_string()),
+        1 => "RoundRobinSwitch".into(),
+        table => {
+            let class = ["StaticIPLookup", "DirectIPLookup"][table - 2];
+            let routes =
+                ["10.0.0.0/9 0", "192.168.0.0/16 1", "172.16.0.0/12 2", "10.128.0.0/9 3", "10.64.0.0/10 1"];
+            let routes: Vec<_> = routes
+                .iter()
+                .filter(|route| route.as_bytes()[route.len() - 1] - b'0' < ways as u8)
+                .copied()
+                .collect();
+            format!("{class}({})", routes.join(", "))
+        }
+    };
+    let back = ["s", "Null -> s", "shared", "Discard", "Counter -> s"][pick(5)];
+    text = text.replace("-> s; c[1]", &format!("-> s :: {split}; c[1]"));
+    text += &format!(
+        "all :: ICMPError(10.100.0.1, unreachable, needfrag) -> {back}; Idle -> all; Idle -> shared;\n"
+    );
+    for way in 0..ways {
+        let mut line = format!("s[{way}]");
+        let mut exits = Vec::new();
+        for at in 0..pick(6) {
+            let name = format!("e{way}_{at}");
+            let (element, exit) = match pick(12) {
+                0 => ("Counter".into(), None),
+                1 => ("Null".into(), None),
+                2 => (format!("FixIPSrc(10.0.0.{way})"), None),
+                3 => ("SetIPDSCP(4) -> SetIPChecksum".into(), None),
+                4 => (format!("{name} :: DecIPTTL"), Some("timeexceeded")),
+                5 => (format!("{name} :: PaintTee({})", pick(3)), Some("redirect, host")),
+                6 => (format!("{name} :: IPGWOptions(10.0.0.{way})"), Some("parameterproblem")),
+                7 => (format!("{name} :: IPFragmenter({})", 100 + pick(900)), Some("unreachable, needfrag")),
+                8 => (format!("{name} :: CheckLength({})", 60 + pick(600)), Some("sourcequench")),
+                9 => (format!("{name} :: IPClassifier(tcp, -) -> {name}n :: Null"), None),
+                10 => (format!("{name} :: DropBroadcasts"), None),
+                _ => (format!("{name} :: Tee"), None),
+            };
+            line += &format!(" -> {element}");
+            if element.contains("IPClassifier") {
+                exits.push(format!("{name}[1] -> {name}n;"));
+            }
+            if let Some(error) = exit {
+                let to = match pick(7) {
+                    0 => "all".into(),
+                    1 => "shared".into(),
+                    2 => "Discard".into(),
+                    3 => format!("ICMPError(10.100.0.{at}, {error}) -> shared"),
+                    4 => "s".into(),
+                    _ => format!("ICMPError(10.100.{way}.{at}, {error}) -> {back}"),
+                };
+                // A packet that comes back as it was would do so for ever.
+                let to = if to == "s" && !element.contains("PaintTee") { "all".into() } else { to };
+                let to = if to == "s" { "all".into() } else { to };
+                exits.push(format!("{name}[1] -> {to};"));
+            }
+        }
+        let end = match pick(6) {
+            0 => format!("UDPIPEncap(1.0.0.{way}, 1, 2.0.0.2, 2) -> ToDump(out{way})"),
+            1 => format!("Queue(60) -> Unqueue({}) -> ToDump(out{way})", 1 + pick(9)),
+            2 => "shared".into(),
+            3 => "Counter -> Discard".into(),
+            4 => format!("UDPIPEncap(1.0.0.{way}, 1, 2.0.0.2, 2) -> shared"),
+            _ => format!("ToDump(out{way})"),
+        };
+        text += &format!("{line} -> {end};\n{}\n", exits.join("\n"));
+    }
+    text
+}
+
+#[test]
+fn random_ways_give_the_same_with_batches() {
+    for seed in 0..60 {
+        let text = random_ways(&mut Random::new(seed));
+        let single = outcome(&text, 1);
+        for batch in BATCHES {
+            let run = outcome(&text, batch);
+            assert_eq!(run.0, single.0, "seed {seed}, batches of {batch}: {text}");
+            assert!(run.1 == single.1, "seed {seed}, batches of {batch}: {text}");
         }
     }
 }

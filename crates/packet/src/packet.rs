@@ -430,12 +430,19 @@ impl Packet {
         (slot.device, slot.kind, slot.timestamp) = (0, 0, Timestamp::ZERO);
     }
 
-    /// Copies the metadata of `other` except for header offsets: annotations, time, device and packet type.
+    /// Steps behind a copy of it in the order of stamps.
+    #[inline]
+    pub fn step_behind_copy(&mut self) {
+        let stamp = &mut self.slot_mut().stamp;
+        *stamp = stamp.wrapping_add(1);
+    }
+
+    /// Copies the metadata of `other` except for header offsets: annotations, time, device, packet type, and stamp.
     pub fn copy_annotations(&mut self, other: &Packet) {
         let from = other.slot();
         let slot = self.slot_mut();
         slot.copy_annotations(from);
-        (slot.timestamp, slot.device) = (from.timestamp, from.device);
+        (slot.timestamp, slot.device, slot.stamp) = (from.timestamp, from.device, from.stamp);
     }
 }
 

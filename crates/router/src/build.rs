@@ -11,7 +11,7 @@ use core::cell::{Cell, RefCell};
 use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
     Arguments, Clock, CountingElements, DynElement, ElementState, Gathering, HandlerError, Message,
-    Resources, Resting, Setup, SetupError, SetupRemark, ShardMode, value_hint,
+    Resources, Resting, Setup, SetupError, SetupRemark, ShardMode, Split, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
@@ -36,7 +36,7 @@ use crate::schedule::Schedule;
 use crate::sharding;
 use crate::state::{NO_ELEMENT, RouterState, Watch};
 use crate::step_sizes::{CONNECTIONS_A_STEP, ELEMENTS_A_STEP};
-use click_lang::steps::{complete, free_map, pause, pause_every};
+use click_lang::steps::{complete, free_many, free_map, pause, pause_every};
 
 /// A router with its warnings, or all diagnostics if there are errors.
 pub(crate) type Built = Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>>;
@@ -107,6 +107,7 @@ impl RouterState {
         let mut order = order::analyse(&hookup).await;
         pause().await;
         let joins = join::find(&hookup, &mut order).await;
+        free_many(core::mem::take(&mut order.reach), ELEMENTS_A_STEP).await;
         let paces = pace::find(&hookup).await;
         let relays = Relays::find(&hookup).await;
         let Hookup { classes, inputs, outputs } = hookup;
@@ -123,20 +124,29 @@ impl RouterState {
             let counts = (inputs.len(), outputs.len());
             let identity = (&*element.name, class.info, &*element.config);
             let first_connection = connections.len();
-            let split =
+            let is_split =
                 |output: &PortLinks| output.peers.first().is_some_and(|peer| joins.splits.contains(&peer.0));
             for (port, output) in outputs.iter().enumerate() {
                 pause_every(CONNECTIONS_A_STEP, port).await;
-                connections.push(Connection::new(index, output, &order.serial, split(output)));
+                connections.push(Connection::new(index, output, &order.serial, is_split(output)));
             }
             let gathering = |port| {
                 let (place, split) = *joins.outputs.get(&(index, port))?;
                 let connection = (count + place) as u32;
-                let &GatheringPlace { is_meeting, mixed_input, .. } = joins.places.get(place)?;
+                let &GatheringPlace { is_meeting, mixed_input, part, .. } = joins.places.get(place)?;
                 let (place, split) = (place as u32, split.map(|split| split as u32));
                 let is_closed = split.is_some_and(|split| joins.closed.contains(&(split as usize)));
                 let packets = Cell::new(0);
-                Some(Gathering { place, connection, split, is_meeting, mixed_input, is_closed, packets })
+                Some(Gathering {
+                    place,
+                    connection,
+                    split,
+                    is_meeting,
+                    mixed_input,
+                    part,
+                    is_closed,
+                    packets,
+                })
             };
             let mut gatherings = Vec::new();
             for port in 0..outputs.len() {
@@ -149,6 +159,11 @@ impl RouterState {
             if outputs.len() > CONNECTIONS_A_STEP {
                 pause().await;
             }
+            let split = joins.splits.contains(&index).then(|| Split {
+                number: index as u32,
+                is_closed: joins.closed.contains(&index),
+                has_copies: joins.several.contains(&index),
+            });
             let details = NodeDetails {
                 class,
                 location: element.location.clone(),
@@ -165,7 +180,7 @@ impl RouterState {
                     index,
                     identity,
                     counts,
-                    (first_connection, groups, gatherings),
+                    (first_connection, groups, gatherings, split),
                     seed,
                     &counting,
                 ),
@@ -173,7 +188,13 @@ impl RouterState {
             });
         }
         let place = |&GatheringPlace { before: (element, input), mixed_input, .. }: &GatheringPlace| {
-            Connection::of_place(element, input, joins.splits.contains(&element), mixed_input.is_some())
+            let is_serial = order.serial.get(element) != Some(&false);
+            Connection::of_place(
+                (element, input),
+                is_serial,
+                joins.splits.contains(&element),
+                mixed_input.is_some(),
+            )
         };
         connections.extend(joins.places.iter().map(place));
         let is_wide = joins.is_wide;

@@ -43,9 +43,15 @@ impl Connection {
     }
 
     /// The connection through which gathered packets leave their place. They are counted where they were gathered.
-    pub(crate) fn of_place(element: usize, input: usize, stamps: bool, is_mixed: bool) -> Connection {
+    pub(crate) fn of_place(
+        (element, input): (usize, usize),
+        is_serial: bool,
+        stamps: bool,
+        is_mixed: bool,
+    ) -> Connection {
         let (element, input, packets) = (element as u32, input as u16, Cell::new(0));
-        Connection { element, input, arrival: Arrival::InBatches, stamps, is_mixed, packets }
+        let arrival = if is_serial { Arrival::OneByOne } else { Arrival::InBatches };
+        Connection { element, input, arrival, stamps, is_mixed, packets }
     }
 
     /// Takes back the count of packets that will be pushed again.

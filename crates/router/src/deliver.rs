@@ -32,7 +32,9 @@ impl RouterState {
             self.push(connection, batch, outputs);
             if let Some(rest) = outputs.take_rest() {
                 connection.take_back(rest.len());
-                outputs.deliver_later(number, rest);
+                let node = self.nodes.get(connection.element as usize).filter(|_| connection.stamps);
+                let split = node.and_then(|node| node.element.split());
+                outputs.deliver_later(number, rest, split.map(|split| split.number));
             }
             self.write_deferred();
             outputs.end_call();
@@ -52,7 +54,7 @@ impl RouterState {
                 if connection.stamps
                     && let Some(split) = node.element.split()
                 {
-                    outputs.stamp(split, &mut batch);
+                    outputs.stamp(&split, &mut batch);
                 }
                 self.running.set(element);
                 self.current_batch.set(batch.trace());

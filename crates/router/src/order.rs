@@ -18,13 +18,18 @@ const MAX_STEPS: usize = 1 << 22;
 pub(crate) struct Order {
     /// For each element the group of each output; order is preserved within a group. If empty, all are in one group.
     pub(crate) groups: Vec<Vec<u16>>,
-    /// Whether an element is in a loop.
-    pub(crate) in_loop: Vec<bool>,
+    /// The number of the loop that an element is in, or `NO_LOOP`. Loops that meet are one.
+    pub(crate) loops: Vec<u32>,
     /// Whether an element processes packets one by one, because it depends on order and packets may return to it.
     pub(crate) serial: Vec<bool>,
     /// All elements, each behind those that push to it except in loops. Empty if the analysis can't be finished.
     pub(crate) upstream_first: Vec<usize>,
+    /// For each element the set of order-sensitive elements that a packet pushed into it may affect. Empty with `upstream_first`.
+    pub(crate) reach: Vec<Vec<u64>>,
 }
+
+/// An element is in no loop.
+pub(crate) const NO_LOOP: u32 = u32::MAX;
 
 /// Analyses the push connections.
 pub(crate) async fn analyse(hookup: &Hookup) -> Order {
@@ -36,13 +41,13 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     let components = components(count, |element| next(element).collect()).await;
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
-    let in_loop = in_loop(&components, count, |element| next(element).any(|to| to == element)).await;
+    let loops = loops(&components, count, |element| next(element).any(|to| to == element)).await;
     // The others see no difference between a packet that returns before those behind it and one that returns after them.
     let needs_order = |element: usize| {
         let info = hookup.classes.get(element).map(|class| class.info);
         info.is_none_or(|info| !info.puts_back && (!info.order_insensitive || !info.reads.is_empty()))
     };
-    let serial = (0..count).map(|element| in_loop[element] && needs_order(element)).collect();
+    let serial = (0..count).map(|element| loops[element] != NO_LOOP && needs_order(element)).collect();
     let words = count.div_ceil(64);
     let mut connections = 0;
     for element in 0..count {
@@ -50,7 +55,8 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
         connections += next(element).count();
     }
     let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
-        return Order { groups: alloc::vec![Vec::new(); count], in_loop, serial, upstream_first: Vec::new() };
+        let groups = alloc::vec![Vec::new(); count];
+        return Order { groups, loops, serial, upstream_first: Vec::new(), reach: Vec::new() };
     };
     let reads = read_sets(hookup, words).await;
     let reach = reach(hookup, &components, words, (sensitive, &reads), next).await;
@@ -61,8 +67,7 @@ pub(crate) async fn analyse(hookup: &Hookup) -> Order {
     }
     let upstream_first = components.iter().rev().flatten().copied().collect();
     free_many(components, ELEMENTS_A_STEP).await;
-    free_many(reach, ELEMENTS_A_STEP).await;
-    Order { groups: all_groups, in_loop, serial, upstream_first }
+    Order { groups: all_groups, loops, serial, upstream_first, reach }
 }
 
 /// The elements that packets pushed by `from` reach; `None` after too many visits.
@@ -134,16 +139,16 @@ async fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec
     found
 }
 
-/// Which elements packets may return to.
-async fn in_loop(components: &[Vec<usize>], count: usize, loops: impl Fn(usize) -> bool) -> Vec<bool> {
-    let mut in_loop = alloc::vec![false; count];
-    for (done, component) in components.iter().enumerate() {
-        pause_every(CONNECTIONS_A_STEP, done).await;
-        if component.len() > 1 || component.iter().any(|element| loops(*element)) {
-            component.iter().for_each(|element| in_loop[*element] = true);
+/// The loops: elements that packets may return to.
+async fn loops(components: &[Vec<usize>], count: usize, is_own_next: impl Fn(usize) -> bool) -> Vec<u32> {
+    let mut loops = alloc::vec![NO_LOOP; count];
+    for (number, component) in components.iter().enumerate() {
+        pause_every(CONNECTIONS_A_STEP, number).await;
+        if component.len() > 1 || component.iter().any(|element| is_own_next(*element)) {
+            component.iter().for_each(|element| loops[*element] = number as u32);
         }
     }
-    in_loop
+    loops
 }
 
 /// For each class that reads elements of other classes: the set of these elements.

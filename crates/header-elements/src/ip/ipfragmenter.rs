@@ -33,6 +33,7 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     logs,
     see = "ICMPError, CheckLength",
     drops = "bad_header_length, no_ip_header, dont_fragment",
+    keeps_place,
     fates = "made, copied, consumed"
 )]
 pub struct IPFragmenterArgs {

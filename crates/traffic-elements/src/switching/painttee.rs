@@ -28,6 +28,7 @@ use element::prelude::*;
     ports = "1/2",
     processing = "a/ah",
     order_insensitive,
+    keeps_place,
     shards = "independent",
     see = "Paint, CheckPaint, PaintSwitch, Tee",
     fates = "copied"
@@ -60,10 +61,11 @@ impl Filter for PaintTee {
     }
 
     #[inline]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if packet.annotation_u8(self.args.anno.0) == self.args.color
             && let Some(copy) = cx.duplicate(&packet)
         {
+            packet.step_behind_copy();
             cx.send(1, copy);
         }
         Verdict::Pass(packet)
