@@ -8,8 +8,8 @@ use capture::{LinkType, PcapEncoder};
 use random::Random;
 use support::{BATCHES, Memory, run_with, state};
 
-/// An IP router with `ports` interfaces. Each writes to a file of its own, and reports errors about packets that live no longer, are
-/// too long, have a bad option, or leave by the interface by which they came. Some packets, and some errors, have no route.
+/// An IP router with `ports` interfaces. Each writes to another file, and reports errors about packets that live no longer, are too
+/// long, have a bad option, or leave by the interface where they arrived. Some packets, and some errors, have no route.
 fn ip_router(table: &str, ports: usize, way: &str, end: &str) -> String {
     let mut text = format!(
         "FromDump(testdata/mix.pcap, STOP true) -> c :: Classifier(12/0800, -) -> Strip(14) -> CheckIPHeader -> h :: HashSwitch(4, 8)
@@ -104,7 +104,7 @@ fn a_router_with_a_loop_of_errors_gives_the_same_with_batches() {
 fn packets_return_before_those_behind_them() {
     for text in [
         "FromDump(testdata/mix.pcap, STOP true) -> s :: RoundRobinSwitch; s[0] -> Null -> s; s[1] -> ToDump(out);",
-        // Each header has a number of its own, by which they are in order.
+        // Headers are numbered in their order.
         "FromDump(testdata/mix.pcap, STOP true) -> e :: UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> k :: HashSwitch(30, 3) -> l :: CheckLength(300)
          -> e; l[1] -> to :: ToDump(out); k[1] -> to; k[2] -> e;",
     ] {
