@@ -200,16 +200,12 @@ fn random_ways(random: &mut Random) -> String {
             }
             if let Some(error) = exit {
                 let to = match pick(7) {
-                    0 => "all".into(),
+                    0 | 4 => "all".into(),
                     1 => "shared".into(),
                     2 => "Discard".into(),
                     3 => format!("ICMPError(10.100.0.{at}, {error}) -> shared"),
-                    4 => "s".into(),
                     _ => format!("ICMPError(10.100.{way}.{at}, {error}) -> {back}"),
                 };
-                // A packet that comes back as it was would do so for ever.
-                let to = if to == "s" && !element.contains("PaintTee") { "all".into() } else { to };
-                let to = if to == "s" { "all".into() } else { to };
                 exits.push(format!("{name}[1] -> {to};"));
             }
         }
