@@ -34,7 +34,7 @@ pub struct Gathering {
 /// The part of a place behind a split whose ways end at several elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Packets end there, for the other places.
+    /// What packets cause from there on concerns no other place of this kind.
     End,
     /// Packets may return from there to the split. They are delivered in their order among those of all places.
     Return,
